@@ -90,7 +90,7 @@ fn of_many_grids(report: &Report, p: &Program, kernel: SpecId, u: &Unfollowed) -
 }
 
 /// `bulk copy of thread 3 reads %s`
-fn who(p: &Program, a: &Access) -> String {
+fn access_text(p: &Program, a: &Access) -> String {
     let name = &p.buffers[a.buffer].name;
     format!("{} {} {} `%{name}`", a.agent.name(), a.thread, a.kind.verb())
 }
@@ -118,8 +118,8 @@ fn unordered(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Diag
     let text = format!("{first} and {second} of `%{name}` are not ordered: {what}");
     let Remedy { help, edits } = remedy(p, kernel, pair, missing);
     let d = Diagnostic::new(Code::Unordered, b.place.span, text)
-        .label(format!("{} here{}", who(p, b), at(pair)))
-        .related(a.place.span, format!("{} here", who(p, a)))
+        .label(format!("{} here{}", access_text(p, b), at(pair)))
+        .related(a.place.span, format!("{} here", access_text(p, a)))
         .help(help);
     edits.into_iter().fold(d, |d, edit| d.edit(edit.span, edit.text))
 }
@@ -390,8 +390,8 @@ fn undecided(p: &Program, pair: &Pair, why: &str) -> Diagnostic {
     let (a, b) = (&pair.first, &pair.second);
     let text = format!("accesses of `%{}` may not be ordered", p.buffers[b.buffer].name);
     Diagnostic::warning(Code::Undecided, b.place.span, text)
-        .label(format!("{} here{}: {why}", who(p, b), at(pair)))
-        .related(a.place.span, format!("{} here", who(p, a)))
+        .label(format!("{} here{}: {why}", access_text(p, b), at(pair)))
+        .related(a.place.span, format!("{} here", access_text(p, a)))
         .help(
             "run `carbyne simulate`, which uses the data; or name atoms, which fix the thread \
              that accesses each element",

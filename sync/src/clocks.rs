@@ -124,8 +124,8 @@ impl Batch {
 }
 
 impl Queue {
-    /// Adds the batches in flight. A batch whose reads are complete is covered by the recorded
-    /// accesses, since no later statement waits for it as a batch.
+    /// Adds the batches in flight. A batch whose reads are complete is left out here, since the
+    /// recorded accesses that belong to it add it.
     fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, of: Agent) {
         for (i, b) in self.batches.iter().enumerate().skip(self.first_live) {
             if b.done == 0 && b.done_reading == 0 && b.lands.is_none() {

@@ -124,8 +124,8 @@ impl<'a> Follower<'a> {
         Some(())
     }
 
-    /// Whether the state after `first` iterations repeats after `iterations` more. If so, follows the
-    /// kernel for all values of the trip count.
+    /// Whether the state after `first` iterations repeats after `iterations` more. If so, follows
+    /// the kernel for all values of the trip count.
     ///
     /// A leading machine is followed for a large trip count. For a smaller trip count, threads
     /// continue from the last iteration up to which they behave alike. The iterations between the

@@ -13,7 +13,7 @@ mod expressions;
 
 use super::ast::{Binary, Expr, For, Stmt, StmtKind, Type, Word};
 use super::prune::{each_expr, names};
-use accesses::{Place, Scope, Turn};
+use accesses::{Iteration, Place, Scope};
 use expressions::{declared, each_mut, is_storage, plus, substitute, times, uses_of};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -57,7 +57,7 @@ struct Item {
     /// The comments before it.
     head: Vec<Stmt>,
     stmt: Stmt,
-    turns: Vec<Turn>,
+    iterations: Vec<Iteration>,
 }
 
 /// The meaning of names, and the number of uses of those declared here.
@@ -258,7 +258,7 @@ impl Run {
         let of = |place: &Place| match place {
             Place::Value(n, _) | Place::Single(n, _) | Place::Memory(n) => n == name,
         };
-        let mut accesses = self.items.iter().flat_map(|i| &i.turns).flat_map(|t| &t.accesses);
+        let mut accesses = self.items.iter().flat_map(|i| &i.iterations).flat_map(|t| &t.accesses);
         accesses.any(|(place, _)| of(place))
             || self
                 .declared
@@ -271,8 +271,8 @@ impl Run {
     fn leaves_values(&self, (scope, uses): Names<'_>) -> bool {
         let stmts: Vec<Stmt> = self.items.iter().map(|item| item.stmt.clone()).collect();
         let own = uses_of(&stmts);
-        let turns = self.items.iter().flat_map(|i| &i.turns).flat_map(|t| &t.accesses);
-        let written: HashSet<&String> = turns
+        let iterations = self.items.iter().flat_map(|i| &i.iterations).flat_map(|t| &t.accesses);
+        let written: HashSet<&String> = iterations
             .filter_map(|(place, writes)| match place {
                 Place::Value(name, _) if *writes => Some(name),
                 _ => None,
@@ -304,7 +304,7 @@ impl Run {
     /// nothing here writes. Empty if all memory read is shared memory, whose latency is low.
     fn ahead(&self) -> HashSet<usize> {
         let accesses = |item: &Item| -> Vec<(Place, bool)> {
-            item.turns.iter().flat_map(|t| t.accesses.iter().cloned()).collect()
+            item.iterations.iter().flat_map(|t| t.accesses.iter().cloned()).collect()
         };
         let all: Vec<Vec<(Place, bool)>> = self.items.iter().map(accesses).collect();
         let written: HashSet<&Place> =
@@ -348,9 +348,9 @@ impl Run {
         for (item, _) in self.items.iter().zip(&parts).filter(|(_, p)| p[0].0.is_none()) {
             out.extend(item.head.iter().chain([&item.stmt]).cloned());
         }
-        let turns_in = |k: usize, c: i64| -> Option<Range<usize>> {
+        let iterations_in = |k: usize, c: i64| -> Option<Range<usize>> {
             let parts: &Vec<(Option<i64>, Range<usize>)> = &parts[k];
-            parts.iter().find(|(of, _)| *of == Some(c)).map(|(_, turns)| turns.clone())
+            parts.iter().find(|(of, _)| *of == Some(c)).map(|(_, iterations)| iterations.clone())
         };
         let ahead = self.ahead();
         let mut told = vec![false; self.items.len()];
@@ -359,7 +359,7 @@ impl Run {
             // The parts that differ only in their position form one loop.
             let follows = |c: i64| {
                 self.items.iter().enumerate().all(|(k, item)| {
-                    match (turns_in(k, c - 1), turns_in(k, c)) {
+                    match (iterations_in(k, c - 1), iterations_in(k, c)) {
                         (None, None) => true,
                         (Some(a), Some(b)) => {
                             matches!(item.stmt.kind, StmtKind::For(_)) && a.len() == b.len()
@@ -374,16 +374,16 @@ impl Run {
             }
             let (mut loads, mut next, mut body) = (vec![], vec![], vec![]);
             for (k, item) in self.items.iter().enumerate() {
-                let Some(turns) = turns_in(k, first) else { continue };
+                let Some(iterations) = iterations_in(k, first) else { continue };
                 let to = if ahead.contains(&k) { &mut loads } else { &mut body };
                 if !std::mem::replace(&mut told[k], true) {
                     to.extend(item.head.iter().cloned());
                 }
                 if ahead.contains(&k) && end - first > 1 {
-                    to.extend(item.part(turns.clone(), (first, first + 1), &whole.var));
-                    next.extend(item.part(turns, (first - 1, end - 1), &whole.var));
+                    to.extend(item.part(iterations.clone(), (first, first + 1), &whole.var));
+                    next.extend(item.part(iterations, (first - 1, end - 1), &whole.var));
                 } else {
-                    to.extend(item.part(turns, (first, end), &whole.var));
+                    to.extend(item.part(iterations, (first, end), &whole.var));
                 }
             }
             out.append(&mut loads);
@@ -422,20 +422,20 @@ fn array(place: &Place) -> Option<&String> {
 
 /// The number of values of a part, if all loops may be processed part by part.
 fn order(items: &[Item]) -> Option<i64> {
-    let turns = || items.iter().flat_map(|i| &i.turns);
-    let mut counts = turns().filter_map(|t| t.values);
+    let iterations = || items.iter().flat_map(|i| &i.iterations);
+    let mut counts = iterations().filter_map(|t| t.values);
     let values = counts.next();
-    if items.len() > ITEMS || counts.any(|n| Some(n) != values) || turns().count() > MOST {
+    if items.len() > ITEMS || counts.any(|n| Some(n) != values) || iterations().count() > MOST {
         return None;
     }
-    let widest = turns().map(|t| t.width).max().unwrap_or(1).max(PART);
+    let widest = iterations().map(|t| t.width).max().unwrap_or(1).max(PART);
     let part = if values.unwrap_or(0) % widest == 0 { widest } else { 1 };
     // Before: the textual order. After: by part, then in textual order.
     let mut after = vec![];
     for (k, item) in items.iter().enumerate() {
         let mut before = None;
-        for (t, turn) in item.turns.iter().enumerate() {
-            let mut parts = turn.accesses.iter().filter_map(|(place, _)| match place {
+        for (t, iteration) in item.iterations.iter().enumerate() {
+            let mut parts = iteration.accesses.iter().filter_map(|(place, _)| match place {
                 Place::Value(_, at) => Some(at / part),
                 _ => None,
             });
@@ -455,8 +455,8 @@ fn order(items: &[Item]) -> Option<i64> {
     }
     // For each place, the last positions of a write and of any access in the iterations so far.
     let mut last: HashMap<&Place, (Option<usize>, Option<usize>)> = HashMap::new();
-    for (turn, at) in turns().zip(position) {
-        for (place, writes) in &turn.accesses {
+    for (iteration, at) in iterations().zip(position) {
+        for (place, writes) in &iteration.accesses {
             let (written, accessed) = last.entry(place).or_default();
             if (if *writes { *accessed } else { *written }) > Some(at) {
                 return None;
@@ -473,7 +473,7 @@ fn order(items: &[Item]) -> Option<i64> {
 impl Item {
     /// A statement with its accesses, if they are known.
     fn new(scope: &Scope, head: &[Stmt], stmt: &Stmt) -> Option<Item> {
-        let mut turns = vec![];
+        let mut iterations = vec![];
         match &stmt.kind {
             StmtKind::For(f) => {
                 let (Expr::Int(start), Expr::Int(end)) = (&f.start, &f.end) else { return None };
@@ -482,47 +482,47 @@ impl Item {
                     return None;
                 }
                 for at in (*start..*end).step_by(usize::try_from(f.step).ok()?) {
-                    let mut turn = Turn { at, ..Turn::default() };
+                    let mut iteration = Iteration { at, ..Iteration::default() };
                     let stmts = f.body.iter().filter(|s| !matches!(s.kind, StmtKind::Comment(_)));
                     for stmt in stmts {
-                        scope.statement(stmt, Some((&f.var, at)), &mut turn)?;
+                        scope.statement(stmt, Some((&f.var, at)), &mut iteration)?;
                     }
                     // A loop over single values does not iterate over an array.
-                    turn.values?;
-                    turns.push(turn);
+                    iteration.values?;
+                    iterations.push(iteration);
                 }
             }
             _ => {
-                let mut turn = Turn::default();
-                scope.statement(stmt, None, &mut turn)?;
-                turns.push(turn);
+                let mut iteration = Iteration::default();
+                scope.statement(stmt, None, &mut iteration)?;
+                iterations.push(iteration);
             }
         }
-        Some(Item { head: head.to_vec(), stmt: stmt.clone(), turns })
+        Some(Item { head: head.to_vec(), stmt: stmt.clone(), iterations })
     }
 
     /// The iterations of each part, in order; none as the part of single values.
     fn parts(&self, part: i64) -> Vec<(Option<i64>, Range<usize>)> {
         let mut all: Vec<(Option<i64>, Range<usize>)> = vec![];
-        for (n, turn) in self.turns.iter().enumerate() {
-            let of = turn.accesses.iter().find_map(|(place, _)| match place {
+        for (n, iteration) in self.iterations.iter().enumerate() {
+            let of = iteration.accesses.iter().find_map(|(place, _)| match place {
                 Place::Value(_, at) => Some(at / part),
                 _ => None,
             });
             match all.last_mut() {
-                Some((last, turns)) if *last == of => turns.end = n + 1,
+                Some((last, iterations)) if *last == of => iterations.end = n + 1,
                 _ => all.push((of, n..n + 1)),
             }
         }
         all
     }
 
-    /// The statements of consecutive parts that are alike. `turns` are the iterations of the first
+    /// The statements of consecutive parts that are alike. `iterations` are the iterations of the first
     /// part, `parts` is the range of parts, and `var` counts them.
-    fn part(&self, turns: Range<usize>, parts: (i64, i64), var: &Word) -> Vec<Stmt> {
+    fn part(&self, iterations: Range<usize>, parts: (i64, i64), var: &Word) -> Vec<Stmt> {
         let StmtKind::For(f) = &self.stmt.kind else { return vec![self.stmt.clone()] };
-        let n = turns.len() as i64;
-        let first = self.turns[turns.start].at;
+        let n = iterations.len() as i64;
+        let first = self.iterations[iterations.start].at;
         // The value of the loop variable in the first iteration of the part.
         let per = n * f.step;
         let at = if parts.1 - parts.0 == 1 {

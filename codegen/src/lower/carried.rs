@@ -147,7 +147,7 @@ impl Lowering<'_> {
         &mut self,
         var: VarId,
         (start, step): (Dim, i64),
-        turns: Option<StepBy<Range<i64>>>,
+        iterations: Option<StepBy<Range<i64>>>,
         body: &[program::Stmt],
     ) {
         let loops = body.iter().filter_map(|s| match &s.kind {
@@ -157,7 +157,7 @@ impl Lowering<'_> {
         let (known, scope) = (self.indices.bound(), self.namer.depth());
         let loops = loops.collect();
         let before = vec![];
-        self.outers.push(Outer { var, start, step, turns, known, scope, loops, before });
+        self.outers.push(Outer { var, start, step, iterations, known, scope, loops, before });
     }
 
     /// Ends the loop. Returns the statements before it.

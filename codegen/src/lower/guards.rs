@@ -14,7 +14,7 @@ use carbyne_ir::program::{Exec, ThreadsId};
 
 /// The threads and blocks that execute a statement.
 #[derive(Clone, Debug)]
-pub(super) struct Who {
+pub(super) struct Executors {
     blocks: Option<Set>,
     threads: Option<Set>,
     /// Whether these are elected threads of groups.
@@ -35,7 +35,7 @@ impl Set {
     }
 }
 
-impl Who {
+impl Executors {
     /// Whether these are elected threads of groups.
     pub(super) fn elected(&self) -> bool {
         self.elected
@@ -57,14 +57,14 @@ impl Who {
 
 impl Lowering<'_> {
     /// The threads and blocks of an executor.
-    pub(super) fn who(&self, exec: Exec) -> Who {
+    pub(super) fn executors(&self, exec: Exec) -> Executors {
         let elected = self.p.threads[exec.threads].elect.is_some();
-        Who { blocks: self.set(exec.blocks), threads: self.set(exec.threads), elected }
+        Executors { blocks: self.set(exec.blocks), threads: self.set(exec.threads), elected }
     }
 
     /// The condition that selects the threads of `exec` among those of `outer`; none if all are
     /// selected.
-    pub(super) fn guard(&mut self, outer: &Who, exec: Exec) -> Fallible<Option<Expr>> {
+    pub(super) fn guard(&mut self, outer: &Executors, exec: Exec) -> Fallible<Option<Expr>> {
         let mut conditions = vec![];
         self.part(&outer.blocks, exec.blocks, &mut conditions)?;
         self.part(&outer.threads, exec.threads, &mut conditions)?;

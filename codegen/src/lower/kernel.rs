@@ -24,9 +24,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// The parameters as C++ declares them, and as a launcher passes them.
 type Signature = (Vec<(Type, Word)>, Vec<Param>);
 
-/// The alignment of shared memory. The driver reserves this number of bytes before it, whatever a
-/// declaration requests. A compiler that assumes a larger alignment would combine address bits that
-/// actually carry. No instruction needs more, since swizzles apply to indices.
+/// The alignment of dynamic shared memory. The driver reserves this number of bytes before it,
+/// whatever alignment a declaration requests. If a declaration promised more, the compiler would
+/// replace additions to addresses by ORs, which lose carries. No instruction needs more, since
+/// swizzles apply to indices.
 const SHARED_ALIGN: i64 = 1024;
 
 /// Prints one kernel of a decomposed program.
@@ -230,9 +231,9 @@ impl Lowering<'_> {
         self.arena = Arena::place(self.p, &smem::buffers(self.p, id), self.atoms)?;
         let (signature, params) = self.params(id, &content)?;
         let mut body = self.prologue(exec);
-        let who = self.who(exec);
+        let executors = self.executors(exec);
         let inner = match &spec.body {
-            Some(stmts) => self.stmts(stmts, &who),
+            Some(stmts) => self.stmts(stmts, &executors),
             None => vec![self.leaf(id)?],
         };
         body.extend(inner);

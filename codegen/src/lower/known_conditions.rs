@@ -35,9 +35,9 @@ impl Lowering<'_> {
     /// The iterations in which a property of an index is known to hold, for the innermost unrolled
     /// loop on which the index depends.
     fn known(&self, index: Dim, holds: impl Fn(Dim) -> Option<bool>) -> Known {
-        let Some((var, turns)) = self.turns_of(index) else { return Known::Nothing };
-        let known: Vec<(i64, bool)> = turns
-            .map(|at| (at, self.at_turn(index, (var, at)).and_then(&holds) == Some(true)))
+        let Some((var, iterations)) = self.iterations_of(index) else { return Known::Nothing };
+        let known: Vec<(i64, bool)> = iterations
+            .map(|at| (at, self.at_iteration(index, (var, at)).and_then(&holds) == Some(true)))
             .collect();
         let Some(first) = known.iter().position(|k| k.1) else { return Known::Nothing };
         let n = known[first..].iter().take_while(|k| k.1).count();
@@ -51,15 +51,15 @@ impl Lowering<'_> {
 
     /// The innermost unrolled loop on which an index depends: its variable, and the values of the
     /// variable.
-    fn turns_of(&self, index: Dim) -> Option<(VarId, impl Iterator<Item = i64> + use<>)> {
+    fn iterations_of(&self, index: Dim) -> Option<(VarId, impl Iterator<Item = i64> + use<>)> {
         let vars = self.p.vars_in(index);
         let mut loops = self.outers.iter().rev().filter(|l| vars.contains(&l.var));
-        let (var, turns) = loops.find_map(|l| Some((l.var, l.turns.clone()?)))?;
-        turns.clone().nth(MOST).is_none().then_some((var, turns))
+        let (var, iterations) = loops.find_map(|l| Some((l.var, l.iterations.clone()?)))?;
+        iterations.clone().nth(MOST).is_none().then_some((var, iterations))
     }
 
     /// An index for a value of a loop variable.
-    fn at_turn(&self, index: Dim, (var, at): (VarId, i64)) -> Option<Dim> {
+    fn at_iteration(&self, index: Dim, (var, at): (VarId, i64)) -> Option<Dim> {
         self.p.arena.substitute(index, &|v| (v == var).then_some(Dim::Const(at))).ok()
     }
 
@@ -82,11 +82,14 @@ impl Lowering<'_> {
             return;
         }
         let place = |at: Dim, is| Some((at.as_const()?, is));
-        let found: Option<Vec<(i64, Dim)>> = match self.turns_of(to.offset) {
-            Some((var, turns)) => turns
+        let found: Option<Vec<(i64, Dim)>> = match self.iterations_of(to.offset) {
+            Some((var, iterations)) => iterations
                 .map(|at| {
-                    let turn = (var, at);
-                    place(self.at_turn(to.offset, turn)?, self.at_turn(from.offset, turn)?)
+                    let iteration = (var, at);
+                    place(
+                        self.at_iteration(to.offset, iteration)?,
+                        self.at_iteration(from.offset, iteration)?,
+                    )
                 })
                 .collect(),
             None => place(to.offset, from.offset).map(|one| vec![one]),

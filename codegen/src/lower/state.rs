@@ -102,7 +102,7 @@ pub(super) struct Outer {
     pub(super) start: Dim,
     pub(super) step: i64,
     /// The values of its variable, if the loop is unrolled and the values are constant.
-    pub(super) turns: Option<StepBy<Range<i64>>>,
+    pub(super) iterations: Option<StepBy<Range<i64>>>,
     /// The variables known before the loop.
     pub(super) known: HashSet<VarId>,
     /// The scope of names around the loop.

@@ -1,7 +1,7 @@
 //! Lowers statements: nested specs, loops, conditions.
 
 use super::carried::Carried;
-use super::guards::Who;
+use super::guards::Executors;
 use super::state::Lowering;
 use crate::cpp::ast::{Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
@@ -17,7 +17,7 @@ pub(super) const NOT_UNROLLED: &str = "pragma unroll 1";
 impl Lowering<'_> {
     /// Lowers a list of statements. Collects errors, and leaves out statements that cannot be
     /// printed.
-    pub(super) fn stmts(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
+    pub(super) fn stmts(&mut self, stmts: &[program::Stmt], executors: &Executors) -> Vec<Stmt> {
         let mut out = vec![];
         let declared = self.in_flight.len();
         // For each statement that binds variables: the position after it, and the quotients found
@@ -27,7 +27,7 @@ impl Lowering<'_> {
             if self.errors.is_full() {
                 break;
             }
-            match self.stmt(stmt, who) {
+            match self.stmt(stmt, executors) {
                 Ok(lines) => out.extend(lines),
                 Err(d) => self.errors.push(*errors::with_span(stmt.span)(d)),
             }
@@ -45,12 +45,12 @@ impl Lowering<'_> {
         out
     }
 
-    fn stmt(&mut self, stmt: &program::Stmt, who: &Who) -> Fallible<Vec<Stmt>> {
+    fn stmt(&mut self, stmt: &program::Stmt, executors: &Executors) -> Fallible<Vec<Stmt>> {
         use program::StmtKind as K;
         let line = stmt.line;
         let one = |s: StmtKind| Ok(vec![commented(s, line_comment(line, ""))]);
         match &stmt.kind {
-            K::Spec(id) => self.spec(*id, who),
+            K::Spec(id) => self.spec(*id, executors),
             K::Allocate(t) => self.allocate(*t, line),
             K::Indices(vars) => self.coordinates(vars, line),
             K::Element { var, tensor } => self.number(*var, *tensor, line),
@@ -70,19 +70,19 @@ impl Lowering<'_> {
                 } else {
                     self.advance(*var, body);
                 }
-                let turns = match (first, *end, usize::try_from(*step)) {
+                let iterations = match (first, *end, usize::try_from(*step)) {
                     (Dim::Const(start), Dim::Const(end), Ok(step)) if written_out && step > 0 => {
                         Some((start..end).step_by(step))
                     }
                     _ => None,
                 };
-                self.enter(*var, (first, *step), turns, body);
+                self.enter(*var, (first, *step), iterations, body);
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
                 let stmts = body;
                 let places = if written_out { vec![] } else { self.fix(&[*var], body) };
-                let mut lines = self.stmts(body, who);
+                let mut lines = self.stmts(body, executors);
                 let mut body = self.fixed(places)?;
                 body.append(&mut lines);
                 self.namer.close();
@@ -127,12 +127,12 @@ impl Lowering<'_> {
                     });
                 }
                 let cond = all.unwrap_or(Expr::name("true"));
-                let then = self.scope(then, who);
-                let otherwise = self.scope(otherwise, who);
+                let then = self.scope(then, executors);
+                let otherwise = self.scope(otherwise, executors);
                 one(StmtKind::If { cond, then, otherwise })
             }
             K::Barrier(threads) => one(self.barrier(*threads)?),
-            K::Sync(sync) => self.sync(sync, who, line),
+            K::Sync(sync) => self.sync(sync, executors, line),
         }
     }
 
@@ -146,15 +146,15 @@ impl Lowering<'_> {
     }
 
     /// Statements in braces.
-    fn scope(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
+    fn scope(&mut self, stmts: &[program::Stmt], executors: &Executors) -> Vec<Stmt> {
         self.namer.open();
-        let out = self.stmts(stmts, who);
+        let out = self.stmts(stmts, executors);
         self.namer.close();
         out
     }
 
     /// A nested spec: a leaf, or its body with a comment that describes the spec.
-    fn spec(&mut self, id: SpecId, outer: &Who) -> Fallible<Vec<Stmt>> {
+    fn spec(&mut self, id: SpecId, outer: &Executors) -> Fallible<Vec<Stmt>> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else {
             return Err(errors::new(
@@ -172,7 +172,7 @@ impl Lowering<'_> {
             true => None,
             false => self.guard(outer, exec).map_err(errors::with_span(spec.span))?,
         };
-        let who = self.who(exec);
+        let executors = self.executors(exec);
         let Some(body) = &spec.body else {
             let leaf = self.leaf(id)?;
             return Ok(match guard {
@@ -183,7 +183,7 @@ impl Lowering<'_> {
             });
         };
         let comment = line_comment(spec.line, &self.describe(id));
-        let body = self.scope(body, &who);
+        let body = self.scope(body, &executors);
         let declares = body.iter().any(|s| matches!(s.kind, StmtKind::Declare(_)));
         Ok(match guard {
             Some(cond) => {
@@ -199,13 +199,13 @@ impl Lowering<'_> {
 
     /// A spec of one elected thread of each group: the groups elect the thread, which then executes
     /// the spec alone.
-    fn elected(&mut self, id: SpecId, groups: ThreadsId, outer: &Who) -> Fallible<Vec<Stmt>> {
+    fn elected(&mut self, id: SpecId, groups: ThreadsId, outer: &Executors) -> Fallible<Vec<Stmt>> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else { return Ok(vec![]) };
         let atom = self.atoms.elect(self.p, groups, spec.span)?;
         let all = Exec { threads: groups, ..exec };
         let guard = self.guard(outer, all)?;
-        if !self.who(all).fills(atom.group) {
+        if !self.executors(all).fills(atom.group) {
             return Err(errors::unprintable(
                 "`.elect()` needs whole warps",
                 "elect a lane of a warp: `#cta.tile([32])[0].elect()`",
@@ -224,8 +224,8 @@ impl Lowering<'_> {
         });
         let given = atom.operands.iter().map(|o| (o.name, ("=r".to_owned(), lane.clone())));
         let elect = self.ptx(atom, &[], &[], given.collect(), false)?;
-        let who = self.who(exec);
-        let inside = self.spec(id, &who);
+        let executors = self.executors(exec);
+        let inside = self.spec(id, &executors);
         self.namer.close();
         let then = StmtKind::If { cond: lane, then: inside?, otherwise: vec![] };
         let body = vec![Stmt::new(declare), elect, Stmt::new(then)];

@@ -2,7 +2,7 @@
 //! filled in.
 
 use super::access::Values;
-use super::guards::Who;
+use super::guards::Executors;
 use super::leaf::Filled;
 use super::state::Lowering;
 use super::stmts::line_comment;
@@ -20,7 +20,12 @@ const WARP: i64 = 32;
 
 impl Lowering<'_> {
     /// The statements of a synchronization: one for each mbarrier of its view.
-    pub(super) fn sync(&mut self, sync: &Sync, who: &Who, line: u32) -> Fallible<Vec<Stmt>> {
+    pub(super) fn sync(
+        &mut self,
+        sync: &Sync,
+        executors: &Executors,
+        line: u32,
+    ) -> Fallible<Vec<Stmt>> {
         let arena = &self.p.arena;
         let range = sync.number.map(|n| {
             let (lo, hi) = arena.range(n);
@@ -29,7 +34,7 @@ impl Lowering<'_> {
         let rank = sync.tensor.and_then(|t| self.p.tensors[t].peer);
         let atom = self.atoms.sync(sync.op, range, rank.is_some());
         let atom = atom.map_err(|e| Box::new(e.diagnostic(Span::default())))?;
-        if !who.fills(atom.group) {
+        if !executors.fills(atom.group) {
             return Err(errors::new(
                 Code::Divergent,
                 Span::default(),

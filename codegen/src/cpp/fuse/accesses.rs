@@ -28,7 +28,7 @@ pub(super) enum Place {
 
 /// One iteration of a loop, or a statement.
 #[derive(Clone, Default)]
-pub(super) struct Turn {
+pub(super) struct Iteration {
     /// The value of the loop variable.
     pub(super) at: i64,
     /// The accessed places, and whether each is written.
@@ -88,15 +88,20 @@ impl Scope {
         &self,
         stmt: &Stmt,
         at: Option<(&Word, i64)>,
-        turn: &mut Turn,
+        iteration: &mut Iteration,
     ) -> Option<()> {
         if !stmt.alone {
             return None;
         }
-        self.alone(stmt, at, turn)
+        self.alone(stmt, at, iteration)
     }
 
-    fn alone(&self, stmt: &Stmt, at: Option<(&Word, i64)>, turn: &mut Turn) -> Option<()> {
+    fn alone(
+        &self,
+        stmt: &Stmt,
+        at: Option<(&Word, i64)>,
+        iteration: &mut Iteration,
+    ) -> Option<()> {
         match &stmt.kind {
             StmtKind::Filled(pieces) => {
                 let mut any = false;
@@ -111,28 +116,28 @@ impl Scope {
                         && !written
                         && !self.knows(name)
                     {
-                        turn.accesses.push((self.memory(name)?, false));
+                        iteration.accesses.push((self.memory(name)?, false));
                     }
-                    self.operand(e, written, at, turn)?;
+                    self.operand(e, written, at, iteration)?;
                 }
                 any.then_some(())
             }
             StmtKind::Assign { to, op: Assign::Set, value } => {
-                self.operand(to, true, at, turn)?;
-                self.operand(value, false, at, turn)
+                self.operand(to, true, at, iteration)?;
+                self.operand(value, false, at, iteration)
             }
             StmtKind::Asm(x) if !x.memory => {
                 for (constraint, e) in &x.outputs {
                     if constraint.starts_with('+') {
-                        self.operand(e, false, at, turn)?;
+                        self.operand(e, false, at, iteration)?;
                     }
-                    self.operand(e, true, at, turn)?;
+                    self.operand(e, true, at, iteration)?;
                 }
-                x.inputs.iter().try_for_each(|(_, e)| self.operand(e, false, at, turn))
+                x.inputs.iter().try_for_each(|(_, e)| self.operand(e, false, at, iteration))
             }
             StmtKind::If { cond, then, otherwise } => {
-                self.operand(cond, false, at, turn)?;
-                then.iter().chain(otherwise).try_for_each(|s| self.alone(s, at, turn))
+                self.operand(cond, false, at, iteration)?;
+                then.iter().chain(otherwise).try_for_each(|s| self.alone(s, at, iteration))
             }
             StmtKind::Comment(_) => Some(()),
             StmtKind::Assign { .. }
@@ -150,18 +155,18 @@ impl Scope {
         e: &Expr,
         written: bool,
         at: Option<(&Word, i64)>,
-        turn: &mut Turn,
+        iteration: &mut Iteration,
     ) -> Option<()> {
         match e {
             Expr::Index(of, index) => {
                 let Expr::Name(name) = &**of else { return None };
-                self.operand(index, false, at, turn)?;
+                self.operand(index, false, at, iteration)?;
                 match self.elements(name, 1) {
                     Some((array, bytes)) => {
-                        self.registers(&array, value(index, at)? * bytes, bytes, written, turn)
+                        self.registers(&array, value(index, at)? * bytes, bytes, written, iteration)
                     }
                     None => {
-                        turn.accesses.push((self.memory(name)?, written));
+                        iteration.accesses.push((self.memory(name)?, written));
                         Some(())
                     }
                 }
@@ -183,14 +188,14 @@ impl Scope {
                     },
                     _ => return None,
                 };
-                self.operand(index, false, at, turn)?;
+                self.operand(index, false, at, iteration)?;
                 match self.elements(name, 1) {
                     Some((array, unit)) => {
                         let n = bytes(&ty.name)?;
-                        self.registers(&array, value(index, at)? * unit, n, written, turn)
+                        self.registers(&array, value(index, at)? * unit, n, written, iteration)
                     }
                     None => {
-                        turn.accesses.push((self.memory(name)?, written));
+                        iteration.accesses.push((self.memory(name)?, written));
                         Some(())
                     }
                 }
@@ -198,15 +203,17 @@ impl Scope {
             // The use of a whole array or of a written pointer is unknown.
             Expr::Name(name) => (!self.knows(name) && !written).then_some(()),
             Expr::Int(_) | Expr::Literal(_) => Some(()),
-            Expr::Call(_, args) => args.iter().try_for_each(|e| self.operand(e, false, at, turn)),
+            Expr::Call(_, args) => {
+                args.iter().try_for_each(|e| self.operand(e, false, at, iteration))
+            }
             Expr::Binary(_, a, b) => {
-                self.operand(a, false, at, turn)?;
-                self.operand(b, false, at, turn)
+                self.operand(a, false, at, iteration)?;
+                self.operand(b, false, at, iteration)
             }
             Expr::Choose(a, b, c) => {
-                [a, b, c].into_iter().try_for_each(|e| self.operand(e, false, at, turn))
+                [a, b, c].into_iter().try_for_each(|e| self.operand(e, false, at, iteration))
             }
-            Expr::Cast(_, e) | Expr::Unary(Unary::Neg, e) => self.operand(e, false, at, turn),
+            Expr::Cast(_, e) | Expr::Unary(Unary::Neg, e) => self.operand(e, false, at, iteration),
             Expr::Unary(Unary::Address, _) | Expr::Reinterpret(..) => None,
         }
     }
@@ -232,7 +239,7 @@ impl Scope {
         from: i64,
         n: i64,
         written: bool,
-        turn: &mut Turn,
+        iteration: &mut Iteration,
     ) -> Option<()> {
         let (unit, elements) = *self.arrays.get(array)?;
         let (first, end) = (from / unit, (from + n + unit - 1) / unit);
@@ -245,14 +252,14 @@ impl Scope {
             } else {
                 Place::Value(array.to_owned(), at)
             };
-            turn.accesses.push((place, written));
+            iteration.accesses.push((place, written));
         }
         if elements > SMALL {
-            turn.width = turn.width.max(end - first);
-            if elements < FEW || turn.values.is_some_and(|n| n != elements) {
+            iteration.width = iteration.width.max(end - first);
+            if elements < FEW || iteration.values.is_some_and(|n| n != elements) {
                 return None;
             }
-            turn.values = Some(elements);
+            iteration.values = Some(elements);
         }
         Some(())
     }
