@@ -67,7 +67,8 @@ pub(crate) const LIBC: &[&str] = &[
     "atexit", "calloc", "canonicalize", "ctime", "difftime", "div", "exit", "fadd",
     "fdiv", "ffma", "ffs", "finite", "fmaximum", "fminimum", "fmul", "fsqrt", "fsub", "gamma",
     "ldiv", "lldiv", "memchr", "memcmp", "memmove", "popen", "qsort", "rand", "random", "realloc",
-    "remove", "rename", "rewind", "roundeven", "scalb", "scanf", "select", "setbuf", "significand", "srand",
+    "remove", "rename", "rewind", "roundeven", "scalb", "scanf", "select", "setbuf", "significand",
+    "srand",
     "system", "time", "totalorder",
 ];
 

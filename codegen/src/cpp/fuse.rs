@@ -517,8 +517,8 @@ impl Item {
         all
     }
 
-    /// The statements of consecutive parts that are alike. `iterations` are the iterations of the first
-    /// part, `parts` is the range of parts, and `var` counts them.
+    /// The statements of consecutive parts that are alike. `iterations` are the iterations of the
+    /// first part, `parts` is the range of parts, and `var` counts them.
     fn part(&self, iterations: Range<usize>, parts: (i64, i64), var: &Word) -> Vec<Stmt> {
         let StmtKind::For(f) = &self.stmt.kind else { return vec![self.stmt.clone()] };
         let n = iterations.len() as i64;
