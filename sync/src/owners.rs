@@ -439,18 +439,18 @@ impl<'p> Finder<'p> {
     }
 }
 
-/// A sum of multiples of atoms, grouped by the product of sizes that multiplies them. The constant
+/// A sum of multiples of base expressions, grouped by the product of sizes that multiplies them. The constant
 /// belongs to the empty product.
 type Sum = BTreeMap<Vec<ExprId>, Terms>;
 
-/// Multiples of atoms, and the constant. An atom is an expression that is not a sum.
-type Terms = BTreeMap<Atom, i64>;
+/// Multiples of base expressions, and the constant. A base is an expression that is not a sum.
+type Terms = BTreeMap<Base, i64>;
 
 /// An expression that is not a sum; none stands for 1.
-type Atom = Option<ExprId>;
+type Base = Option<ExprId>;
 
-fn dim_of(atom: Atom) -> Dim {
-    atom.map_or(Dim::Const(1), Dim::Expr)
+fn dim_of(base: Base) -> Dim {
+    base.map_or(Dim::Const(1), Dim::Expr)
 }
 
 /// Expressions that have the same value in any two accesses to the same element.
@@ -503,8 +503,8 @@ impl<'a> Known<'a> {
         if depth > MAX_DEPTH {
             return None;
         }
-        let one = |scale: Vec<ExprId>, atom: Atom, by: i64| {
-            Some(Sum::from([(scale, Terms::from([(atom, by)]))]))
+        let one = |scale: Vec<ExprId>, base: Base, by: i64| {
+            Some(Sum::from([(scale, Terms::from([(base, by)]))]))
         };
         let id = match dim {
             Dim::Const(0) => return Some(Sum::new()),
@@ -524,14 +524,14 @@ impl<'a> Known<'a> {
                 let mut out = Sum::new();
                 for (s, x, i) in each(&left) {
                     for (t, y, j) in each(&right) {
-                        let atom = match (x, y) {
+                        let base = match (x, y) {
                             (x, None) => x,
                             (None, y) => y,
                             _ => return one(vec![], Some(id), 1),
                         };
                         let mut scale = [s, t].concat();
                         scale.sort_unstable();
-                        add(&mut out, one(scale, atom, i.checked_mul(j)?)?, 1)?;
+                        add(&mut out, one(scale, base, i.checked_mul(j)?)?, 1)?;
                     }
                 }
                 Some(out)
@@ -592,8 +592,8 @@ impl<'a> Known<'a> {
     /// Terms as one expression.
     fn dim(&self, terms: &Terms) -> Option<Dim> {
         let arena = &self.p.arena;
-        terms.iter().try_fold(Dim::Const(0), |sum, (atom, by)| {
-            arena.add(sum, arena.mul(dim_of(*atom), Dim::Const(*by)).ok()?).ok()
+        terms.iter().try_fold(Dim::Const(0), |sum, (base, by)| {
+            arena.add(sum, arena.mul(dim_of(*base), Dim::Const(*by)).ok()?).ok()
         })
     }
 
@@ -601,20 +601,20 @@ impl<'a> Known<'a> {
     fn terms(&mut self, mut all: Vec<Terms>, depth: usize) {
         let mut constant = None;
         if let [first, others @ ..] = &all[..] {
-            let is_out = |(atom, by): &(&Atom, &i64)| {
-                self.is_known(dim_of(**atom), 0) && others.iter().all(|t| t.get(*atom) == Some(*by))
+            let is_out = |(base, by): &(&Base, &i64)| {
+                self.is_known(dim_of(**base), 0) && others.iter().all(|t| t.get(*base) == Some(*by))
             };
-            let out: Vec<Atom> = first.iter().filter(is_out).map(|(atom, _)| *atom).collect();
+            let out: Vec<Base> = first.iter().filter(is_out).map(|(base, _)| *base).collect();
             constant = first.get(&None).copied().filter(|_| out.contains(&None));
-            all.iter_mut().for_each(|t| t.retain(|atom, _| !out.contains(atom)));
+            all.iter_mut().for_each(|t| t.retain(|base, _| !out.contains(base)));
         }
         let same = all.iter().all(|t| *t == all[0]);
         if depth > MAX_DEPTH || all.iter().all(Terms::is_empty) {
             return;
         }
-        if same && let Some((atom, _)) = all[0].first_key_value().filter(|_| all[0].len() == 1) {
-            if let Some(id) = *atom {
-                self.atom(id, depth + 1);
+        if same && let Some((base, _)) = all[0].first_key_value().filter(|_| all[0].len() == 1) {
+            if let Some(id) = *base {
+                self.base(id, depth + 1);
             }
             return;
         }
@@ -652,8 +652,8 @@ impl<'a> Known<'a> {
     /// Whether a sum is at least zero and below a number.
     fn is_below(&self, terms: &Terms, most: i64, access: &Access) -> bool {
         let cx = &self.p.arena;
-        let range = terms.iter().try_fold((0i64, 0i64), |(lo, hi), (atom, by)| {
-            let (a, b) = cx.range(dim_of(*atom));
+        let range = terms.iter().try_fold((0i64, 0i64), |(lo, hi), (base, by)| {
+            let (a, b) = cx.range(dim_of(*base));
             let (a, b) = (a?.checked_mul(*by)?, b?.checked_mul(*by)?);
             Some((lo.checked_add(a.min(b))?, hi.checked_add(a.max(b))?))
         });
@@ -672,10 +672,10 @@ impl<'a> Known<'a> {
     fn splits(&mut self, terms: &Terms, depth: usize) -> bool {
         let cx = &self.p.arena;
         let place = |v: VarId| self.found.elements.iter().find(|(var, ..)| *var == v).copied();
-        let begin = terms.iter().filter(|(_, by)| **by == 1).find_map(|(atom, _)| {
-            let (_, buffer, at) = place(cx.var_id(dim_of(*atom))?)?;
+        let begin = terms.iter().filter(|(_, by)| **by == 1).find_map(|(base, _)| {
+            let (_, buffer, at) = place(cx.var_id(dim_of(*base))?)?;
             let fixed = self.p.buffers[buffer].splits && !self.found.written.contains(&buffer);
-            fixed.then_some((*atom, buffer, at))
+            fixed.then_some((*base, buffer, at))
         });
         let Some((begin, buffer, at)) = begin else { return false };
         let next = |(var, other, place): &(VarId, BufferId, Dim)| {
@@ -713,8 +713,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Records that an atom has one value.
-    fn atom(&mut self, id: ExprId, depth: usize) {
+    /// Records that a base expression has one value.
+    fn base(&mut self, id: ExprId, depth: usize) {
         if depth > MAX_DEPTH || !self.dims.insert(id) {
             return;
         }
@@ -810,8 +810,8 @@ impl<'a> Known<'a> {
                 let whole = self.accesses.iter().all(|a| a.is_within(cx, x, *by));
                 if whole {
                     found.push(x);
-                } else if let Some(atom) = self.turned(x, *by) {
-                    found.push(atom);
+                } else if let Some(base) = self.turned(x, *by) {
+                    found.push(base);
                 }
             }
         }
@@ -828,18 +828,18 @@ impl<'a> Known<'a> {
     fn turned(&self, x: Dim, by: Dim) -> Option<Dim> {
         let sum = self.sum(x, 0)?;
         let open: Vec<(&[ExprId], Dim, i64)> = each(&sum)
-            .map(|(scale, atom, by)| (scale, dim_of(atom), by))
-            .filter(|(_, atom, _)| !self.is_known(*atom, 0))
+            .map(|(scale, base, by)| (scale, dim_of(base), by))
+            .filter(|(_, base, _)| !self.is_known(*base, 0))
             .collect();
-        let [(scale, atom, 1 | -1)] = open[..] else { return None };
-        let (lo, hi) = self.p.arena.range(atom);
+        let [(scale, base, 1 | -1)] = open[..] else { return None };
+        let (lo, hi) = self.p.arena.range(base);
         let fits = hi?.checked_sub(lo?)? < by.as_const()?;
-        (scale.is_empty() && fits).then_some(atom)
+        (scale.is_empty() && fits).then_some(base)
     }
 }
 
-/// The terms of a sum: product of sizes, atom, factor.
-fn each(sum: &Sum) -> impl Iterator<Item = (&[ExprId], Atom, i64)> {
+/// The terms of a sum: product of sizes, base expression, factor.
+fn each(sum: &Sum) -> impl Iterator<Item = (&[ExprId], Base, i64)> {
     sum.iter().flat_map(|(scale, terms)| terms.iter().map(move |(a, by)| (&scale[..], *a, *by)))
 }
 
@@ -847,8 +847,8 @@ fn each(sum: &Sum) -> impl Iterator<Item = (&[ExprId], Atom, i64)> {
 fn add(to: &mut Sum, more: Sum, by: i64) -> Option<()> {
     for (scale, terms) in more {
         let own = to.entry(scale).or_default();
-        for (atom, n) in terms {
-            let old = own.entry(atom).or_insert(0);
+        for (base, n) in terms {
+            let old = own.entry(base).or_insert(0);
             *old = old.checked_add(n.checked_mul(by)?)?;
         }
         own.retain(|_, n| *n != 0);
@@ -861,17 +861,17 @@ fn add(to: &mut Sum, more: Sum, by: i64) -> Option<()> {
 /// split, too.
 fn cut_at(terms: &Terms, cut: i64) -> (Terms, Terms) {
     let (mut high, mut low) = (Terms::new(), Terms::new());
-    for (atom, by) in terms {
+    for (base, by) in terms {
         let (times, rest) = (by.div_euclid(cut), by.rem_euclid(cut));
         match rest {
-            0 => drop(high.insert(*atom, times)),
-            _ if atom.is_none() => {
+            0 => drop(high.insert(*base, times)),
+            _ if base.is_none() => {
                 low.insert(None, rest);
                 if times != 0 {
                     high.insert(None, times);
                 }
             }
-            _ => drop(low.insert(*atom, *by)),
+            _ => drop(low.insert(*base, *by)),
         }
     }
     (high, low)
