@@ -1,6 +1,6 @@
 //! Conditions that are known to hold in some iterations of a loop.
 //!
-//! Of the vectors that a thread reads from a row, only the first and the last may reach over the
+//! If a thread reads a row in vectors, only the first and the last vector may reach over the
 //! ends of the row. In an unrolled loop, the condition includes the loop variable, `i >= 1 || ..`,
 //! so the compiler removes the condition from all other iterations.
 
