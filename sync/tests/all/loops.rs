@@ -1,5 +1,5 @@
-//! Loops with many turns, and with a number of turns that is not known: what is left out is what is
-//! like the rest.
+//! Tests of loops with many iterations or an unknown trip count: iterations that are left out must
+//! behave like those that are followed.
 
 use crate::support::{complaints, right};
 use carbyne_atoms::{Arch, AtomTable};
@@ -9,13 +9,13 @@ use carbyne_sync::{Limits, Report, check};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-fn reports(program: &Program, every_turn: bool) -> Vec<Report> {
+fn reports(program: &Program, every_iteration: bool) -> Vec<Report> {
     let table = AtomTable::new(Arch::Sm90a);
-    let limits = Limits { every_turn, ..Limits::default() };
+    let limits = Limits { every_iteration, ..Limits::default() };
     program.kernels.iter().map(|k| check(program, *k, &table, &limits)).collect()
 }
 
-/// Stages of `cp.async`, `n` turns; `sym` where the number is a symbol.
+/// A ring of `cp.async` stages with trip count `n`; `sym` declares `n` if it is a symbol.
 fn stages(n: &str, sym: &str, stages: usize, left: usize, barrier: &str) -> String {
     format!(
         "carbyne 2
@@ -91,7 +91,8 @@ fn texts(n: &str, sym: &str) -> Vec<(String, bool)> {
     let mut out = vec![];
     for s in [2, 3, 4] {
         out.push((stages(n, sym, s, s - 1, "barrier"), true));
-        // A group too few is waited for; a fast warp is a turn ahead.
+        // The wait leaves one group too many; without the barrier, a fast warp is an iteration
+        // ahead.
         out.push((stages(n, sym, s, s, "barrier"), false));
         out.push((stages(n, sym, s, s - 1, ""), false));
     }
@@ -102,7 +103,7 @@ fn texts(n: &str, sym: &str) -> Vec<(String, bool)> {
     out
 }
 
-/// The same in blocks each of which has its own number of turns.
+/// The kernel with blocks, each of which has its own trip count.
 fn of_blocks(text: &str) -> String {
     text.replace("#grid:[1]", "#grid:[@b < 48]")
         .replace("%out:[64]", "%out:[48,64]")
@@ -112,7 +113,8 @@ fn of_blocks(text: &str) -> String {
         .replace("[@b + 1,", "[56,")
 }
 
-/// Blocks whose number is a symbol: what is wrong in each is refused, and nothing else.
+/// Grids whose number of blocks is a symbol: errors within a block are refused, and correct kernels
+/// are not.
 #[test]
 fn what_is_wrong_for_a_value_of_a_symbol_is_refused() {
     for (text, is_right) in texts("12", "sym N{div=4}") {
@@ -147,7 +149,7 @@ fn many_turns_cost_as_much_as_a_dozen() {
         let program = right(&text);
         let start = Instant::now();
         let reports = reports(&program, false);
-        // A turn takes some ten microseconds.
+        // An iteration takes some ten microseconds.
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}\n{text}", start.elapsed());
         let said: Vec<String> = reports.iter().flat_map(|r| complaints(&program, r)).collect();
         assert_eq!(reports.iter().all(Report::is_ordered), is_right, "{said:?}\n{text}");
@@ -188,7 +190,7 @@ fn seeds(i: u64) -> u64 {
     FIRST.get_or_init(testing::seed).wrapping_mul(1 << 32).wrapping_add(i)
 }
 
-/// Numbers that look random.
+/// Pseudorandom numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -243,7 +245,7 @@ impl Dice {
     }
 }
 
-/// Loops in each other whatever stands in them, right or wrong.
+/// Nested loops with random statements, right or wrong.
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
 fn random_loops_are_as_if_followed_turn_by_turn() {
@@ -290,7 +292,7 @@ Spec @loops <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
     assert!(right_ones * 20 > wrong_ones && wrong_ones > right_ones / 20);
 }
 
-/// What a block writes to global memory, in turns of a loop.
+/// Writes of a block to global memory in the iterations of a loop.
 fn writes(dice: &mut Dice, n: u64) -> String {
     let mut out = String::new();
     for _ in 0..1 + dice.below(3) {
@@ -319,8 +321,8 @@ fn writes(dice: &mut Dice, n: u64) -> String {
     out
 }
 
-/// What is written once is not followed; what comes again is found, be it in another turn, by
-/// another thread or by another block.
+/// Elements that are written once are not followed. Repeated accesses are found, whether by another
+/// iteration, another thread or another block.
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
 fn random_writes_to_global_memory_are_as_if_followed_turn_by_turn() {
@@ -367,7 +369,7 @@ Spec @writes <<<#grid:[@b < {blocks}], #cta:[@t < 64]>>> (%in, %out) -> (%out) {
     assert!(right_ones * 20 > wrong_ones && wrong_ones > right_ones / 20);
 }
 
-/// Rows that leave by bulk copies of two stages, of which each waits until `left` are left.
+/// Rows that bulk copies store from two stages; each wait leaves `left` copies in flight.
 fn stores(n: &str, left: usize, row: &str, last: &str) -> String {
     format!(
         "carbyne 2
@@ -427,7 +429,8 @@ fn stores_under_way_are_as_if_followed_turn_by_turn() {
     assert!(right_ones > 20 && wrong_ones > 20, "{right_ones} are right, {wrong_ones} wrong");
 }
 
-/// The ring in tiles, each of which takes as many turns; with this number of a turn.
+/// The ring of [`roles`] over several tiles with the same trip count; `turn` is the number of an
+/// iteration over all tiles.
 fn tiles(ring: usize, turn: &str, parity: &str) -> String {
     roles("K", "sym N, K", ring, parity)
         .replace("%in:[K + 1,32]", "%in:[N * K + 1,32]")
@@ -453,17 +456,17 @@ fn two_nested_numbers_of_turns_are_proved() {
         let parity = format!("(k / {ring} + 1) % 2");
         let (proved, refused, said) = judged(&tiles(ring, "t * K + k", &parity));
         assert!(proved && !refused, "{said:?}");
-        // Each tile begins with the first stage, and the first phase.
+        // Each tile begins with the first stage and the first phase.
         let (proved, _, said) = judged(&tiles(ring, "k", &parity));
         assert!(!proved, "{said:?}");
-        // The parity of the turn before.
+        // The parity of the round before.
         let wrong = format!("k / {ring} % 2");
         let (proved, refused, said) = judged(&tiles(ring, "t * K + k", &wrong));
         assert!(!proved && refused, "{said:?}");
     }
 }
 
-/// Rows of groups, as many of each as data says, over a tile of shared memory.
+/// Rows of groups, whose numbers data determines, pass through a tile of shared memory.
 fn groups(barrier: &str) -> String {
     format!(
         "carbyne 2
