@@ -53,7 +53,7 @@ pub fn comments(p: &Program, reports: &[(SpecId, Report)]) -> BTreeMap<u32, Stri
             }
         }
         for (i, kept) in report.kept.iter().enumerate() {
-            note(&mut all, &kept.ways, &|| of_kept(p, kept), LAST, i);
+            note(&mut all, &kept.ways, &|| kept_phrase(p, kept), LAST, i);
         }
     }
     all.retain(|start, uses| !uses.is_empty() || !undecided.contains(start));
@@ -218,7 +218,7 @@ fn is_accumulator(p: &Program, a: &Access) -> bool {
     written && spec.kind == SpecKind::MatMul && p.buffers[a.buffer].is_per_thread()
 }
 
-fn of_kept(p: &Program, kept: &Kept) -> String {
+fn kept_phrase(p: &Program, kept: &Kept) -> String {
     let line = kept.place.line;
     let name = kept.mbarrier.map_or("", |b| p.buffers[b].name.as_str());
     let is_sync = kept.place.spec.is_none();

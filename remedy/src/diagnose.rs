@@ -49,7 +49,7 @@ pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnost
     out.extend(grouped(p, kernel, missing));
     for u in &report.unfollowed {
         if u.is_of_many_grids() {
-            out.push(of_many_grids(report, p, kernel, u));
+            out.push(undecided_sizes(report, p, kernel, u));
             continue;
         }
         let of = u.buffer.map_or(String::new(), |b| format!(" of `%{}`", p.buffers[b].name));
@@ -66,7 +66,7 @@ pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnost
 }
 
 /// The warning for a kernel that is not checked for all sizes, with the results for some sizes.
-fn of_many_grids(report: &Report, p: &Program, kernel: SpecId, u: &Unfollowed) -> Diagnostic {
+fn undecided_sizes(report: &Report, p: &Program, kernel: SpecId, u: &Unfollowed) -> Diagnostic {
     let ordered = report.tried.iter().filter(|tried| tried.is_ordered()).count();
     let known = match (ordered, report.tried.len()) {
         (0, _) => "the order is not decided for any of the sizes that were tried",

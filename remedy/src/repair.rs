@@ -153,11 +153,11 @@ impl<'a> Finder<'a> {
     /// The possible changes, the most likely ones first.
     fn changes(&self) -> Vec<Change> {
         match self.d.code {
-            Code::IndexRange => self.of_index(),
-            Code::ShapeMismatch => self.of_factors(),
-            Code::ScalarMismatch => self.of_types(),
-            Code::WrongSync => self.of_sync(),
-            Code::Unordered => self.of_order(),
+            Code::IndexRange => self.index_fixes(),
+            Code::ShapeMismatch => self.factor_fixes(),
+            Code::ScalarMismatch => self.type_fixes(),
+            Code::WrongSync => self.sync_fixes(),
+            Code::Unordered => self.order_fixes(),
             _ => vec![],
         }
     }
@@ -217,7 +217,7 @@ impl<'a> Finder<'a> {
 
     /// For an index out of range: exchanges indices or the sizes of the preceding tile, or changes
     /// a modulus.
-    fn of_index(&self) -> Vec<Change> {
+    fn index_fixes(&self) -> Vec<Change> {
         let mut out = vec![];
         let Some(stmt) = self.here() else { return out };
         parts(stmt, &mut |part| {
@@ -261,7 +261,7 @@ impl<'a> Finder<'a> {
     }
 
     /// For a Move between different types: a cast to one of the types of the text.
-    fn of_types(&self) -> Vec<Change> {
+    fn type_fixes(&self) -> Vec<Change> {
         let Some(here) = self.here() else { return vec![] };
         match &here.kind {
             StmtKind::Spec(spec) => {
@@ -294,7 +294,7 @@ impl<'a> Finder<'a> {
     }
 
     /// For factors of a MatMul whose shapes do not match: adds or removes a transposition.
-    fn of_factors(&self) -> Vec<Change> {
+    fn factor_fixes(&self) -> Vec<Change> {
         const TRANSPOSED: &str = ".transpose()";
         let mut out = vec![];
         let Some(Stmt { kind: StmtKind::Spec(spec), .. }) = self.here() else { return out };
@@ -349,7 +349,7 @@ impl<'a> Finder<'a> {
 
     /// For wrong synchronization: another parity or count, or an additional init, arrival, fence or
     /// wait.
-    fn of_sync(&self) -> Vec<Change> {
+    fn sync_fixes(&self) -> Vec<Change> {
         let mut out = vec![];
         if let Some(sync) = self.here().and_then(SyncStmt::of)
             && let Some(view) = sync.view()
@@ -442,7 +442,7 @@ impl<'a> Finder<'a> {
 
     /// For unordered accesses: the statement that the error names at another place, a barrier of
     /// other threads, a commit of a group, or a wait for an mbarrier.
-    fn of_order(&self) -> Vec<Change> {
+    fn order_fixes(&self) -> Vec<Change> {
         let mut out = vec![];
         let Some(here) = self.here() else { return out };
         let around = self.around(self.d.span);

@@ -439,8 +439,8 @@ impl<'p> Finder<'p> {
     }
 }
 
-/// A sum of multiples of base expressions, grouped by the product of sizes that multiplies them. The constant
-/// belongs to the empty product.
+/// A sum of multiples of base expressions, grouped by the product of sizes that multiplies them.
+/// The constant belongs to the empty product.
 type Sum = BTreeMap<Vec<ExprId>, Terms>;
 
 /// Multiples of base expressions, and the constant. A base is an expression that is not a sum.

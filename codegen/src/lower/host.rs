@@ -112,7 +112,7 @@ impl Printer<'_> {
         items.push(function(
             &[
                 &format!("The bytes of the workspace that {launch} needs."),
-                of_sizes("It is -1 for sizes that the kernels do not support."),
+                of_sizes("The result is -1 for unsupported sizes."),
             ],
             "extern \"C\" long long",
             bytes.clone().into(),
@@ -125,7 +125,7 @@ impl Printer<'_> {
                 &format!("The workspace is GPU memory; {bytes} returns its size in bytes."),
                 "The initial contents of the workspace do not matter.",
                 of_sizes(
-                    "For sizes that the kernels do not support it launches nothing, and returns \
+                    "For unsupported sizes, the function launches nothing and returns \
                      cudaErrorInvalidValue.",
                 ),
             ],

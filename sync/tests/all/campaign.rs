@@ -242,7 +242,7 @@ fn judge(case: &Case, src: &str, schedules: u64) -> (Outcome, String) {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn what_the_simulator_refutes_is_not_proved() {
+fn programs_that_the_simulator_refutes_are_not_proved() {
     // All changes take an hour.
     let all = testing::all();
     let schedules = if all { 100 } else { 4 };
@@ -301,7 +301,7 @@ fn what_the_simulator_refutes_is_not_proved() {
 /// Programs whose order is wrong according to the simulator's own tests.
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn what_is_known_to_race_is_not_proved() {
+fn programs_that_are_known_to_race_are_not_proved() {
     let folder = crate::support::root().join("cli/tests/filetests/simulate");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     files.sort();

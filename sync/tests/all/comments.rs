@@ -38,7 +38,7 @@ fn remove(list: &mut Vec<Stmt>, start: u32) {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn what_orders_nothing_can_be_left_out() {
+fn statements_that_order_nothing_can_be_left_out() {
     let mut wrong = vec![];
     let (mut idle, mut all) = (0, 0);
     let drawn = |case: &&Case| testing::one_in(3, &format!("{} {}", case.name, case.arch));
@@ -70,7 +70,7 @@ fn what_orders_nothing_can_be_left_out() {
 
 /// The second of two equal statements in a row passes nothing on.
 #[test]
-fn what_stands_twice_orders_nothing() {
+fn a_repeated_statement_orders_nothing() {
     const TEXT: &str = "carbyne 2
 %in:[64].f32.GL
 %out:[64].f32.GL

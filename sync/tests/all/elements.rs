@@ -105,7 +105,7 @@ sym B, P where B >= 1, P >= B
 /// Each iteration of a loop with a data-dependent end overwrites elements that other threads have
 /// read in the iteration before.
 #[test]
-fn turns_that_data_counts_are_followed() {
+fn data_dependent_trip_counts_are_followed() {
     let text = |barrier: &str| {
         format!(
             "carbyne 2
@@ -139,7 +139,7 @@ Spec @f <<<#grid:[@g < G], #cta:[@t < 64]>>> (%n, %A) -> (%C) {{
 /// Two slots are written alternately, provided that all parts have the same trip count. Each
 /// iteration of the outer loop reads the trip count again.
 #[test]
-fn a_number_that_each_turn_reads_anew_has_no_single_value() {
+fn a_trip_count_that_each_iteration_reads_again_has_no_single_value() {
     let text = |number: &str| {
         format!(
             "carbyne 2

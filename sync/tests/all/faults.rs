@@ -258,7 +258,7 @@ fn ring(turns: u32, given_back: &str, parity: &str) -> String {
 }
 
 #[test]
-fn a_stage_that_is_given_back_before_its_turn_can_hang_the_producer() {
+fn a_stage_that_is_given_back_too_early_can_hang_the_producer() {
     const PARITY: &str = "(k / 3 + 1) % 2";
     for turns in [5, 7, 12, 100] {
         let text = ring(turns, "(k + 2) % 3", PARITY);

@@ -116,7 +116,7 @@ fn of_blocks(text: &str) -> String {
 /// Grids whose number of blocks is a symbol: errors within a block are refused, and correct kernels
 /// are not.
 #[test]
-fn what_is_wrong_for_a_value_of_a_symbol_is_refused() {
+fn errors_for_one_value_of_a_symbol_are_refused() {
     for (text, is_right) in texts("12", "sym N{div=4}") {
         let text =
             of_blocks(&text).replace("[@b < 48]", "[@b < N]").replace("%out:[48,", "%out:[N,");
@@ -129,7 +129,7 @@ fn what_is_wrong_for_a_value_of_a_symbol_is_refused() {
 }
 
 #[test]
-fn blocks_that_differ_in_turns_are_as_if_followed_one_by_one() {
+fn blocks_that_differ_in_trip_counts_are_as_if_followed_one_by_one() {
     for (text, is_right) in texts("@b", "") {
         let text = of_blocks(&text);
         let program = right(&text);
@@ -144,7 +144,7 @@ fn blocks_that_differ_in_turns_are_as_if_followed_one_by_one() {
 }
 
 #[test]
-fn many_turns_cost_as_much_as_a_dozen() {
+fn many_iterations_cost_as_much_as_a_dozen() {
     for (text, is_right) in texts("1000000", "") {
         let program = right(&text);
         let start = Instant::now();
@@ -169,7 +169,7 @@ fn a_symbol_decides_nothing() {
 }
 
 #[test]
-fn turns_that_are_left_out_are_like_the_rest() {
+fn iterations_that_are_left_out_are_like_the_rest() {
     for n in (0..12).chain([17, 31, 40, 61]) {
         for (text, _) in texts(&n.to_string(), "") {
             let program = right(&text);
@@ -248,7 +248,7 @@ impl Dice {
 /// Nested loops with random statements, right or wrong.
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn random_loops_are_as_if_followed_turn_by_turn() {
+fn random_loops_are_as_if_every_iteration_was_followed() {
     let all = testing::count(1000, 20_000);
     let (mut right_ones, mut wrong_ones) = (0, 0);
     for i in 0..all {
@@ -325,7 +325,7 @@ fn writes(dice: &mut Dice, n: u64) -> String {
 /// iteration, another thread or another block.
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn random_writes_to_global_memory_are_as_if_followed_turn_by_turn() {
+fn random_writes_to_global_memory_are_as_if_every_iteration_was_followed() {
     let all = testing::count(1000, 20_000);
     let (mut right_ones, mut wrong_ones) = (0, 0);
     for i in 0..all {
@@ -406,7 +406,7 @@ Spec @stores <<<#grid:[1], #cta:[@t < 64]>>> (%in, %out) -> (%out) {{
 }
 
 #[test]
-fn stores_under_way_are_as_if_followed_turn_by_turn() {
+fn stores_in_flight_are_as_if_every_iteration_was_followed() {
     let (mut right_ones, mut wrong_ones) = (0, 0);
     for n in [1, 2, 3, 7, 20, 61] {
         for (left, row) in [(0, "k"), (1, "k"), (2, "k"), (1, "k % 3"), (0, "k / 2"), (1, "63 - k")]
@@ -444,7 +444,7 @@ fn tiles(ring: usize, turn: &str, parity: &str) -> String {
 }
 
 #[test]
-fn two_nested_numbers_of_turns_are_proved() {
+fn two_nested_trip_counts_are_proved() {
     let judged = |text: &str| {
         let program = right(text);
         let all = reports(&program, false);
@@ -497,7 +497,7 @@ Spec @groups <<<#grid:[1], #cta:[@t < 64]>>> (%first, %in) -> (%out) {{
 }
 
 #[test]
-fn turns_that_data_says_are_proved_together() {
+fn data_dependent_trip_counts_are_proved_together() {
     let program = right(&groups("barrier"));
     let said =
         |r: &[Report]| -> Vec<String> { r.iter().flat_map(|r| complaints(&program, r)).collect() };

@@ -107,7 +107,7 @@ Spec @f <<<#grid:[@b < 3], #cta:[@t < 8]>>> (%A) -> (%C) {{
 
 /// A block reads elements of another block's tile beyond the end of the tensor, which do not exist.
 #[test]
-fn what_lies_outside_is_read_by_nobody() {
+fn elements_beyond_the_end_are_not_read() {
     let text = |n: i64, shift: i64| {
         format!(
             "carbyne 2
@@ -189,7 +189,7 @@ Spec @f <<<#grid:[@b < 4], #cta:[@t < 8]>>> (%A) -> (%C) {{
 
 /// The number of elements that a block reads differs between blocks; the first block reads none.
 #[test]
-fn what_other_blocks_read_is_seen() {
+fn reads_of_other_blocks_are_seen() {
     let text = |valid: &str| {
         format!(
             "carbyne 2

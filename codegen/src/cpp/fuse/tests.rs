@@ -208,7 +208,7 @@ fn printed(mut stmts: Vec<Stmt>) -> String {
 }
 
 #[test]
-fn loops_go_together_part_by_part() {
+fn loops_are_fused_part_by_part() {
     let i = || name("i");
     let text = printed(vec![
         array("a", "float", 16),
@@ -260,7 +260,7 @@ fn loads_come_a_part_ahead() {
 }
 
 #[test]
-fn what_is_read_across_parts_stays_behind() {
+fn loops_that_read_across_parts_are_not_fused() {
     let i = || name("i");
     let back = Expr::Int(15).binary(Binary::Sub, i());
     let stmts = vec![
@@ -274,7 +274,7 @@ fn what_is_read_across_parts_stays_behind() {
 
 /// A pointer into a tensor points to the tensor's memory.
 #[test]
-fn what_pointers_lead_to_is_accessed() {
+fn accesses_through_pointers_are_found() {
     let (i, zero) = (|| name("i"), || Expr::Int(0));
     let address = Expr::call("computed", [element("Y", name("l")).address()]);
     let mut stmts = vec![
