@@ -88,7 +88,7 @@ impl Decomposed {
     pub(crate) fn kernels(&self) -> Outcome<(String, Vec<CudaKernel>)> {
         let program = &self.found.program;
         let all: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
-        print_kernels(&all, &self.table).map_err(|errors| refused(&self.text, errors))
+        print_kernels(&all, &self.table, None).map_err(|errors| refused(&self.text, errors))
     }
 
     /// PTX and machine code of all kernels, by NVRTC.
@@ -210,7 +210,8 @@ pub unsafe extern "C" fn carbyne_decomposed_cuda(
     let name = unsafe { optional_word(name, "name") };
     let show = |of: &Decomposed| {
         let Some(name) = name? else { return Ok(Bytes::new(of.kernels()?.0)) };
-        let (program, host) = (&of.found.program, Host { name, declared: &of.declared });
+        let (program, host) =
+            (&of.found.program, Host { name, declared: &of.declared, lines: None });
         let printed = print_program(program, &program.kernels, &of.table, host);
         Ok(Bytes::new(printed.map_err(|errors| refused(&of.text, errors))?.0))
     };

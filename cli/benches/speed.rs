@@ -57,8 +57,9 @@ fn decompose_a_kernel_level_matmul(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn print_cuda(bencher: Bencher<'_, '_>) {
     let (program, table) = (program(BY_HAND), sm_80());
-    bencher
-        .bench(|| carbyne_codegen::print_kernel(black_box(&program), program.kernels[0], &table));
+    bencher.bench(|| {
+        carbyne_codegen::print_kernel(black_box(&program), program.kernels[0], &table, None)
+    });
 }
 
 /// All blocks, comparing every body with what it means, or not.

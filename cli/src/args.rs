@@ -257,6 +257,10 @@ pub(crate) struct Compile {
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
+    /// Print `#line` directives that name this file, which holds the decomposed program: profilers
+    /// and debuggers then show its lines.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lines: Option<PathBuf>,
     /// Compile to machine code whatever is printed, and say what ptxas says; knows `-v`.
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub(crate) ptxas_options: Option<String>,
@@ -364,6 +368,9 @@ pub(crate) struct Run {
     pub(crate) tuned: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
+    /// Write the decomposed program to this file, whose lines profilers then show.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keep: Option<PathBuf>,
     /// Measure so many launches of each kernel; 0 measures none.
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) repeat: u32,

@@ -189,7 +189,8 @@ MatMul @gemm (%A, %B) -> (%C) acc=f32
         let Err(errors) = checked(GEMM, &found, &table) else { panic!("nothing is said") };
         let said = format!("{errors:?}");
         assert!(
-            said.contains("Internal") && said.contains("are not ordered: nothing orders their threads"),
+            said.contains("Internal")
+                && said.contains("are not ordered: nothing orders their threads"),
             "{said}"
         );
     }

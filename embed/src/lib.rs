@@ -194,6 +194,6 @@ impl Checked {
 /// What cannot be printed.
 pub fn cuda(decomposed: &Decomposed, table: &AtomTable) -> Result<Vec<CudaKernel>, Diagnostics> {
     let program = &decomposed.program;
-    let print = |kernel| carbyne_codegen::print_kernel(program, kernel, table);
+    let print = |kernel| carbyne_codegen::print_kernel(program, kernel, table, None);
     program.kernels.iter().copied().map(print).collect()
 }

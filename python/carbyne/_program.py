@@ -629,15 +629,17 @@ class Decomposed:
         """Tensors, parameters, grids and workspace for a launcher, as `carbyne compile --emit abi` prints it."""
         return json.loads(self._native.abi())
 
-    def compile(self, emit: str = "cubin") -> bytes:
+    def compile(self, emit: str = "cubin", *, lines: str | PathLike[str] | None = None) -> bytes:
         """Compiles the kernels by NVRTC, to `cubin` or `ptx`.
+
+        :param lines: names a file that holds the text: profilers and debuggers then show its lines.
 
         NVRTC is looked for where `CARBYNE_NVRTC` says, in NVIDIA's packages of Python, and in CUDA toolkits.
         """
         if emit not in ("cubin", "ptx"):
             raise ValueError(f"emit is `cubin` or `ptx`, not {emit!r}")
         find_nvrtc()
-        return self._native.compile(emit)
+        return self._native.compile(emit, None if lines is None else os.fspath(lines))
 
     def jit(self, device: str = "cuda") -> Function:
         """The kernels as a function of tensors: see :meth:`Program.jit`."""
@@ -647,7 +649,9 @@ class Decomposed:
         find_nvrtc()
         version = _native.nvrtc_version()
         entry = cache.Entry((self.arch, version, self._native.source()), ".cubin")
-        code = entry.fetch(lambda: self._native.compile("cubin"))
+        # Profilers show lines of this file.
+        kept = entry.keep_text(self.text)
+        code = entry.fetch(lambda: self._native.compile("cubin", str(kept or "decomposed.cby")))
         return self._native.function(self, (code, number))
 
     def simulate(self, arrays: Mapping[str, Any] | None = None, /, **options: Any) -> Run:

@@ -30,7 +30,7 @@ __all__ = ["clear", "folder"]
 
 #: Bytes of all entries; those that were not used for the longest time make room.
 _MOST = 1 << 30
-_NAME = re.compile(r"[0-9a-f]{64}\.(cubin|json)")
+_NAME = re.compile(r"[0-9a-f]{64}\.(cubin|json|cby)")
 
 
 def folder() -> Path | None:
@@ -69,6 +69,15 @@ class Entry:
         if self._path is not None:
             _write(self._path, data)
 
+    def keep_text(self, text: str) -> Path | None:
+        """A file beside the entry with a text that people read. None if nothing is kept."""
+        if self._path is None:
+            return None
+        path = self._path.with_suffix(".cby")
+        if not path.is_file():
+            _write(path, text.encode(), is_plain=True)
+        return path if path.is_file() else None
+
     def fetch(self, make: Callable[[], bytes]) -> bytes:
         """The contents, which are made and kept if there are none."""
         if (found := self.read()) is None:
@@ -103,14 +112,14 @@ def _read(path: Path) -> bytes | None:
     return data[size:]
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, *, is_plain: bool = False) -> None:
     """Writes an entry beside its place, then renames it: a reader sees all of it or nothing."""
     written = None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             written = file.name
-            file.write(hashlib.sha256(data).digest() + data)
+            file.write(data if is_plain else hashlib.sha256(data).digest() + data)
         os.replace(written, path)
     except OSError as error:  # The disk is full, or the folder is not ours.
         if written is not None:

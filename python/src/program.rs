@@ -148,7 +148,7 @@ impl Source {
         let table = self.table(arch)?.ok_or_else(no_architecture)?;
         let program = self.checked.program();
         let all: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
-        let printed = print_kernels(&all, &table);
+        let printed = print_kernels(&all, &table, None);
         let (_, kernels) = printed.map_err(|e| refused(&self.name, self.checked.text(), e))?;
         Ok(documents::abi(&kernels, program, &table))
     }
@@ -278,10 +278,11 @@ pub(crate) struct Found {
 
 impl Found {
     /// The kernels as CUDA C++ without functions of the host.
-    fn kernels_printed(&self) -> PyResult<(String, Vec<CudaKernel>)> {
+    fn kernels_printed(&self, lines: Option<&str>) -> PyResult<(String, Vec<CudaKernel>)> {
         let program = &self.found.program;
         let all: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
-        print_kernels(&all, &self.table).map_err(|e| refused(&self.name, &self.found.text, e))
+        print_kernels(&all, &self.table, lines)
+            .map_err(|e| refused(&self.name, &self.found.text, e))
     }
 }
 
@@ -329,7 +330,7 @@ impl Found {
     #[pyo3(signature = (name, tvm_ffi=false))]
     fn cuda(&self, name: &str, tvm_ffi: bool) -> PyResult<String> {
         let program = &self.found.program;
-        let host = Host { name, declared: &self.declared };
+        let host = Host { name, declared: &self.declared, lines: None };
         let print = if tvm_ffi { print_tvm_ffi } else { print_program };
         let printed = print(program, &program.kernels, &self.table, host);
         Ok(printed.map_err(|e| refused(&self.name, &self.found.text, e))?.0)
@@ -337,13 +338,13 @@ impl Found {
 
     /// All that a launcher must know, as JSON.
     fn abi(&self) -> PyResult<String> {
-        let (_, kernels) = self.kernels_printed()?;
+        let (_, kernels) = self.kernels_printed(None)?;
         Ok(documents::abi(&kernels, &self.found.program, &self.table))
     }
 
     /// The kernels as CUDA C++, as NVRTC compiles them.
     fn source(&self) -> PyResult<String> {
-        Ok(self.kernels_printed()?.0)
+        Ok(self.kernels_printed(None)?.0)
     }
 
     /// The kernels as a function of tensors: of machine code on the GPU of that number, or on the
@@ -355,7 +356,7 @@ impl Found {
         on: Option<(Vec<u8>, u32)>,
     ) -> PyResult<Function> {
         let about = |d: Box<Diagnostic>| refused(&self.name, "", [*d].into_iter().collect());
-        let (_, kernels) = self.kernels_printed()?;
+        let (_, kernels) = self.kernels_printed(None)?;
         let call = Call::new(self.found.program.clone(), kernels, &self.declared).map_err(about)?;
         let text = self.found.text.clone();
         let Some((code, gpu)) = on else {
@@ -367,11 +368,18 @@ impl Found {
         Ok(Function::new(kernels, Some(gpu), owner))
     }
 
-    /// PTX or machine code of all kernels, by NVRTC.
-    fn compile<'py>(&self, py: Python<'py>, emit: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let (source, _) = self.kernels_printed()?;
+    /// PTX or machine code of all kernels, by NVRTC. With `lines`, the name of a file with the
+    /// text, profilers show its lines.
+    #[pyo3(signature = (emit, lines=None))]
+    fn compile<'py>(
+        &self,
+        py: Python<'py>,
+        emit: &str,
+        lines: Option<&str>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let (source, _) = self.kernels_printed(lines)?;
         let arch = self.table.arch.nvrtc_name();
-        let how = nvrtc::Options::default();
+        let how = nvrtc::Options { line_info: lines.is_some(), ..nvrtc::Options::default() };
         let made = interruptible(py, || nvrtc::compile(&source, arch, nvrtc::Emit::Cubin, &how))?;
         let made = made.map_err(|d| refused(&self.name, "", [*d].into_iter().collect()))?;
         Ok(match emit {

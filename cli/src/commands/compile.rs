@@ -43,19 +43,21 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
         None => program.kernels.clone(),
         Some(name) => vec![pipeline::kernel(&source, program, name)?],
     };
+    let lines = args.lines.as_ref().map(|path| path.display().to_string());
     let printed = if matches!(args.emit, Emit::Cuda | Emit::TvmFfi) {
         let declared = pipeline::declared(&pipeline::parsed(&source)?);
         let name = args.kernel.as_deref().unwrap_or_else(|| stem(&args.file));
         let print = if args.emit == Emit::Cuda { print_program } else { print_tvm_ffi };
-        print(program, &ids, &table, Host { name, declared: &declared })
+        let lines = lines.as_deref();
+        print(program, &ids, &table, Host { name, declared: &declared, lines })
     } else {
         let all: Vec<_> = ids.iter().map(|id| (program, *id)).collect();
-        print_kernels(&all, &table)
+        print_kernels(&all, &table, lines.as_deref())
     };
     let (text, kernels) = printed.map_err(|e| Failure::program(&decomposed.source, e))?;
     let compiled = match args.emit {
         Emit::Ir | Emit::Cuda | Emit::TvmFfi | Emit::Abi if !verbose => None,
-        _ => Some(compiled(&text, &table, &source)?),
+        _ => Some(compiled(&text, &table, &source, lines.is_some())?),
     };
     let abi = || match (args.kernel.as_deref(), &kernels[..]) {
         (Some(_), [only]) => abi::json(only, program, &table),
@@ -94,9 +96,15 @@ fn stem(file: &Path) -> &str {
 }
 
 /// Compiles to machine code, which includes PTX.
-fn compiled(text: &str, table: &AtomTable, source: &Source) -> Result<Compiled, Failure> {
+fn compiled(
+    text: &str,
+    table: &AtomTable,
+    source: &Source,
+    line_info: bool,
+) -> Result<Compiled, Failure> {
     let name = table.arch.nvrtc_name();
-    nvrtc::compile(text, name, nvrtc::Emit::Cubin, &nvrtc::Options::default())
+    let options = nvrtc::Options { line_info, ..nvrtc::Options::default() };
+    nvrtc::compile(text, name, nvrtc::Emit::Cubin, &options)
         .map_err(|d| Failure::one(&Source { text: String::new(), ..source.clone() }, *d))
 }
 

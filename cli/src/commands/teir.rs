@@ -62,11 +62,11 @@ pub(super) fn run(args: &Teir, format: MessageFormat, io: &mut Io<'_>) -> Outcom
     let failed = |errors| Failure::program(&decomposed.source, errors);
     let text = if args.emit == TeirEmit::Abi {
         let kernels: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
-        let (_, kernels) = print_kernels(&kernels, &table).map_err(failed)?;
+        let (_, kernels) = print_kernels(&kernels, &table, None).map_err(failed)?;
         abi::module(&kernels, program, &table)
     } else {
         let declared = pipeline::declared(&pipeline::parsed(&decomposed.source)?);
-        let host = Host { name: NAME, declared: &declared };
+        let host = Host { name: NAME, declared: &declared, lines: None };
         print_program(program, &program.kernels, &table, host).map_err(failed)?.0
     };
     output::write(args.output.as_deref(), text.as_bytes(), io)

@@ -105,18 +105,44 @@ pub enum Pointer {
 pub struct Stmt {
     /// The statement itself.
     pub kind: StmtKind,
-    /// The comment, without `//`.
-    pub comment: Option<String>,
+    /// The comment.
+    pub comment: Option<Comment>,
     /// Whether each thread executes the statement by itself and synchronously, and the statement
     /// has no effect beyond its operands.
     pub alone: bool,
 }
 
+/// A comment, without `//`: `line 12: cp.async.cg.b128`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comment {
+    /// The line of the program that the statement comes from, counted from 1; 0 if it has none.
+    pub line: u32,
+    /// The text behind the line; may be empty.
+    pub text: String,
+}
+
+impl std::fmt::Display for Comment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.line, self.text.as_str()) {
+            (0, text) => f.write_str(text),
+            (line, "") => write!(f, "line {line}"),
+            (line, text) => write!(f, "line {line}: {text}"),
+        }
+    }
+}
+
 /// The kinds of statements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
-    /// A comment on its own line, without `//`.
-    Comment(String),
+    /// A comment on its own line.
+    Comment(Comment),
+    /// `#line 12 "kernel.cby"`
+    Line {
+        /// The line, counted from 1.
+        line: u32,
+        /// The file, as a string literal.
+        file: String,
+    },
     /// A declaration.
     Declare(Declare),
     /// A statement of an atom with its operands filled in.
@@ -328,7 +354,7 @@ impl Stmt {
     /// Adds a comment at the end of the statement.
     #[must_use]
     pub fn comment(mut self, text: impl Into<String>) -> Stmt {
-        self.comment = Some(text.into());
+        self.comment = Some(Comment { line: 0, text: text.into() });
         self
     }
     /// `T name = init;`

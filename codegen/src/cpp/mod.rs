@@ -7,6 +7,7 @@
 
 pub mod ast;
 pub mod fuse;
+pub mod lines;
 pub mod print;
 mod print_asm;
 mod print_expr;

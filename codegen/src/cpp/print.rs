@@ -99,9 +99,11 @@ fn block_lines<'a>(a: &'a Arena<'a>, stmts: &[Stmt]) -> Doc<'a> {
 }
 
 fn stmt<'a>(a: &'a Arena<'a>, s: &Stmt) -> Doc<'a> {
-    let said = s.comment.as_deref();
+    let said = s.comment.as_ref().map(ToString::to_string);
+    let said = said.as_deref();
     let doc = match &s.kind {
-        StmtKind::Comment(text) => a.text(comment(text)),
+        StmtKind::Comment(said) => a.text(comment(&said.to_string())),
+        StmtKind::Line { line, file } => a.text(format!("#line {line} {file}")),
         StmtKind::Declare(d) => declare(a, d),
         StmtKind::Filled(pieces) => filled(a, pieces),
         StmtKind::Expr(e) => expr(a, e, Level::Any).nest(4).append(";"),

@@ -42,7 +42,7 @@ fn remove(stmts: &mut Vec<Stmt>, used: &HashSet<String>) -> bool {
 pub(crate) fn each_expr(stmts: &[Stmt], f: &mut impl FnMut(&Expr)) {
     for s in stmts {
         match &s.kind {
-            StmtKind::Comment(_) => {}
+            StmtKind::Comment(_) | StmtKind::Line { .. } => {}
             StmtKind::Declare(d) => d.init.iter().for_each(&mut *f),
             StmtKind::Filled(pieces) => {
                 for piece in pieces {

@@ -87,7 +87,7 @@ fn waits(stmts: &[Stmt], env: &mut HashMap<String, Value>, out: &mut Vec<(i128, 
                 let stage = args.get(1).map_or(0, |i| run(i, env).v);
                 out.push((stage, run(&asm.inputs[1].1, env).v));
             }
-            StmtKind::Comment(_) => {}
+            StmtKind::Comment(_) | StmtKind::Line { .. } => {}
             kind => panic!("{kind:?}"),
         }
     }

@@ -31,6 +31,8 @@ pub struct Host<'a> {
     pub name: &'a str,
     /// The tensors that the original text declares. All other tensors are in the workspace.
     pub declared: &'a BTreeSet<String>,
+    /// The name of the program's text, if the kernels have `#line` directives that name its lines.
+    pub lines: Option<&'a str>,
 }
 
 /// The host functions, which follow the kernels.

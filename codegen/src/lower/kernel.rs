@@ -7,7 +7,7 @@ use super::host::{self, Host};
 use super::state::{Bases, Lowering};
 use super::stmts::{NOT_UNROLLED, line_comment};
 use crate::cpp::ast::{Binary, Expr, Item, Kernel, Piece, Pointer, Stmt, StmtKind, Type, Word};
-use crate::cpp::{fuse, print, prune};
+use crate::cpp::{fuse, lines, print, prune};
 use crate::index::Indices;
 use crate::namer::Namer;
 use crate::{Fallible, errors};
@@ -30,7 +30,8 @@ type Signature = (Vec<(Type, Word)>, Vec<Param>);
 /// swizzles apply to indices.
 const SHARED_ALIGN: i64 = 1024;
 
-/// Prints one kernel of a decomposed program.
+/// Prints one kernel of a decomposed program. With `lines`, the name of the program's text, the
+/// file has `#line` directives, so that profilers and debuggers show lines of the program.
 ///
 /// # Errors
 /// D0305 if a spec is neither decomposed nor an atom, D0302 if an atom does not fit, X0004 if the
@@ -40,23 +41,26 @@ pub fn print_kernel(
     program: &Program,
     kernel: SpecId,
     atoms: &AtomTable,
+    lines: Option<&str>,
 ) -> Result<CudaKernel, Diagnostics> {
     let mut parts = lowered(program, kernel, atoms, &mut Namer::of_kernels(), false)?;
-    parts.kernel.source = file(std::slice::from_ref(&parts), None);
+    parts.kernel.source = file(std::slice::from_ref(&parts), None, lines);
     Ok(parts.kernel)
 }
 
 /// Prints kernels of several programs as one file, so that they are compiled together. Headers and
-/// helper functions are printed once. Kernels with equal names are numbered.
+/// helper functions are printed once. Kernels with equal names are numbered. `lines` as in
+/// [`print_kernel`].
 ///
 /// # Errors
 /// As [`print_kernel`], for the first program with errors.
 pub fn print_kernels(
     kernels: &[(&Program, SpecId)],
     atoms: &AtomTable,
+    lines: Option<&str>,
 ) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
     let parts = all_lowered(kernels, atoms, false)?;
-    Ok((file(&parts, None), parts.into_iter().map(|p| p.kernel).collect()))
+    Ok((file(&parts, None, lines), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
 /// Prints kernels of one program as a file for nvcc: the output of [`print_kernels`], a host
@@ -98,8 +102,9 @@ fn with_host(
 ) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
     let kernels: Vec<(&Program, SpecId)> = kernels.iter().map(|id| (program, *id)).collect();
     let parts = all_lowered(&kernels, atoms, false)?;
+    let lines = host.lines;
     let host = host::items(program, &parts, host, for_tvm_ffi)?;
-    Ok((file(&parts, Some(host)), parts.into_iter().map(|p| p.kernel).collect()))
+    Ok((file(&parts, Some(host), lines), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
 /// Prints the output of [`print_kernels`] with clocks. Each warp reads `clock64` before and after
@@ -114,12 +119,12 @@ pub fn print_clocked(
     atoms: &AtomTable,
 ) -> Result<(String, Vec<CudaKernel>), Diagnostics> {
     let parts = all_lowered(kernels, atoms, true)?;
-    Ok((file(&parts, None), parts.into_iter().map(|p| p.kernel).collect()))
+    Ok((file(&parts, None, None), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
 /// The file of some kernels, followed by host functions. The head comment of a single kernel comes
-/// first.
-fn file(kernels: &[Parts], host: Option<Vec<Item>>) -> String {
+/// first. With `lines`, the name of the program's text, `#line` directives name its lines.
+fn file(kernels: &[Parts], host: Option<Vec<Item>>, lines: Option<&str>) -> String {
     let headers: BTreeSet<&'static str> = kernels.iter().flat_map(|k| k.headers.clone()).collect();
     let helpers: BTreeSet<Helper> = kernels.iter().flat_map(|k| k.helpers.clone()).collect();
     let mut items = vec![];
@@ -138,6 +143,9 @@ fn file(kernels: &[Parts], host: Option<Vec<Item>>) -> String {
             items.push(kernel.head.clone());
         }
         items.push(kernel.function.clone());
+    }
+    if let Some(name) = lines {
+        lines::put(&mut items, name);
     }
     items.extend(host.into_iter().flatten());
     print::file(&items)
@@ -452,7 +460,8 @@ impl Lowering<'_> {
     }
 
     fn head(&self, id: SpecId, name: &str, grid: Dim, block: i64) -> Vec<String> {
-        let what = line_comment(self.p.specs[id].line, &self.describe(id)).unwrap_or_default();
+        let what = line_comment(self.p.specs[id].line, &self.describe(id));
+        let what = what.map(|comment| comment.to_string()).unwrap_or_default();
         let bytes = self.arena.bytes;
         let limits = carbyne_atoms::limits(self.atoms.arch);
         let mut lines = vec![

@@ -3,7 +3,7 @@
 use super::carried::Carried;
 use super::guards::Executors;
 use super::state::Lowering;
-use crate::cpp::ast::{Declare, Expr, For, Stmt, StmtKind, Type};
+use crate::cpp::ast::{Comment, Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};
 use carbyne_ir::ast::Unroll;
@@ -252,16 +252,12 @@ impl Lowering<'_> {
 }
 
 /// A statement with an optional comment.
-fn commented(kind: StmtKind, comment: Option<String>) -> Stmt {
+fn commented(kind: StmtKind, comment: Option<Comment>) -> Stmt {
     Stmt { comment, ..Stmt::new(kind) }
 }
 
-/// `line 42: what`; empty if the program has no text.
-pub(super) fn line_comment(line: u32, what: &str) -> Option<String> {
-    match (line, what) {
-        (0, "") => None,
-        (0, what) => Some(what.to_owned()),
-        (line, "") => Some(format!("line {line}")),
-        (line, what) => Some(format!("line {line}: {what}")),
-    }
+/// A comment that names a line of the program; none if it would be empty.
+pub(super) fn line_comment(line: u32, text: &str) -> Option<Comment> {
+    let comment = Comment { line, text: text.to_owned() };
+    (comment.line > 0 || !comment.text.is_empty()).then_some(comment)
 }

@@ -47,8 +47,8 @@ pub(crate) fn compiled(
     for batch in texts.chunks(32) {
         let programs: Vec<Program> = batch.iter().map(|t| support::resolve(t)).collect();
         let kernels: Vec<_> = programs.iter().map(|p| (p, p.kernels[0])).collect();
-        let (source, kernels) =
-            print_kernels(&kernels, table).unwrap_or_else(|e| panic!("{}: {e:#?}", table.arch));
+        let (source, kernels) = print_kernels(&kernels, table, None)
+            .unwrap_or_else(|e| panic!("{}: {e:#?}", table.arch));
         let name = table.arch.nvrtc_name();
         let made = nvrtc.compile(&source, name, Emit::Cubin, &Options::default());
         let made = made.unwrap_or_else(|d| panic!("{name}: {d}\n{}\n{source}", d.notes.join("\n")));

@@ -155,7 +155,7 @@ fn names_of_builders_cannot_inject_code() {
     }
     let kernel = program.kernels[0];
     program.specs[kernel].name = Some(evil.to_owned());
-    let printed = print_kernel(&program, kernel, &AtomTable::new(Arch::Sm80)).unwrap();
+    let printed = print_kernel(&program, kernel, &AtomTable::new(Arch::Sm80), None).unwrap();
     let code: Vec<&str> =
         printed.source.lines().map(|l| l.split("//").next().unwrap_or("")).collect();
     let code = code.join("\n");

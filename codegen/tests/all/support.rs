@@ -19,7 +19,7 @@ pub(crate) fn resolve(text: &str) -> Program {
 /// The printed first kernel of a text.
 pub(crate) fn print(text: &str, arch: Arch) -> Result<CudaKernel, Diagnostics> {
     let program = resolve(text);
-    print_kernel(&program, program.kernels[0], &AtomTable::new(arch))
+    print_kernel(&program, program.kernels[0], &AtomTable::new(arch), None)
 }
 
 /// The first kernel of a text, which must print.

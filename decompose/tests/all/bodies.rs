@@ -28,7 +28,7 @@ fn one(name: &str, text: &str, arch: &str) -> Result<Decomposed, String> {
         && let Some(nvrtc) = require_nvrtc()
     {
         for &kernel in &d.program.kernels {
-            let printed = carbyne_codegen::print_kernel(&d.program, kernel, &table)
+            let printed = carbyne_codegen::print_kernel(&d.program, kernel, &table, None)
                 .map_err(|errors| format!("{title}: {errors:?}"))?;
             nvrtc
                 .compile(&printed.source, table.arch.nvrtc_name(), Emit::Ptx, &Options::default())
@@ -241,7 +241,8 @@ fn products_and_sums_fuse() {
             continue;
         };
         let table = AtomTable::new("sm_80".parse().expect("an architecture"));
-        let printed = carbyne_codegen::print_kernel(&d.program, kernel, &table).expect("prints");
+        let printed =
+            carbyne_codegen::print_kernel(&d.program, kernel, &table, None).expect("prints");
         let arch = table.arch.nvrtc_name();
         let made = nvrtc.compile(&printed.source, arch, Emit::Ptx, &Options::default());
         let ptx = made.expect("compiles").ptx;

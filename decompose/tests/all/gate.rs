@@ -203,7 +203,7 @@ fn keep(name: &str, subject: &Subject, failure: &Failure) -> String {
 fn compile(d: &Decomposed, arch: Arch, table: &AtomTable) -> Result<bool, String> {
     let Some(nvrtc) = require_nvrtc() else { return Ok(false) };
     for &kernel in &d.program.kernels {
-        let printed = carbyne_codegen::print_kernel(&d.program, kernel, table)
+        let printed = carbyne_codegen::print_kernel(&d.program, kernel, table, None)
             .map_err(|errors| format!("{errors:?}"))?;
         nvrtc
             .compile(&printed.source, arch.nvrtc_name(), Emit::Ptx, &Options::default())

@@ -35,7 +35,7 @@ Spec @scaled <<<#grid, #cta>>> (%A) -> (%D) {{
                     };
                     run_drawn(&d.program, &table, &case)
                         .unwrap_or_else(|e| panic!("{case}: {e:?}\n{}", d.text));
-                    print_kernel(&d.program, d.program.kernels[0], &table)
+                    print_kernel(&d.program, d.program.kernels[0], &table, None)
                         .unwrap_or_else(|e| panic!("{case}: {e:?}\n{}", d.text));
                     decomposed_ones += 1;
                 }

@@ -111,7 +111,7 @@ fn follow(src: &str, table: &AtomTable) -> Result<usize, Box<Diagnostic>> {
         Err(e) => return ours(e.into_vec()).map_or(Ok(1), Err),
     };
     for &kernel in &d.program.kernels {
-        if let Err(e) = carbyne_codegen::print_kernel(&d.program, kernel, table) {
+        if let Err(e) = carbyne_codegen::print_kernel(&d.program, kernel, table, None) {
             ours(e.into_vec()).map_or(Ok(()), Err)?;
         }
     }

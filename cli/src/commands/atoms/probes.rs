@@ -133,7 +133,7 @@ impl Probes {
         let name = format!("probes for {}", table.arch);
         let source = Source { name, text: String::new(), ..Source::default() };
         let (text, kernels) =
-            print_kernels(&kernels, table).map_err(|e| Failure::program(&source, e))?;
+            print_kernels(&kernels, table, None).map_err(|e| Failure::program(&source, e))?;
         let batch = self.batches.len();
         for (i, kernel) in probes.iter().zip(kernels) {
             self.list[*i].variants.push(Variant { arch: table.arch, kernel, batch });
@@ -152,7 +152,7 @@ impl Probes {
         let kernels: Vec<_> = program.kernels.first().map(|k| (program, *k)).into_iter().collect();
         let source =
             Source { name: format!("probe for {arch}"), text: String::new(), ..Source::default() };
-        let printed = print_kernels(&kernels, &AtomTable::new(arch));
+        let printed = print_kernels(&kernels, &AtomTable::new(arch), None);
         Ok(printed.map_err(|e| Failure::program(&source, e))?.0)
     }
 }

@@ -96,7 +96,7 @@ impl<'a> Builder<'a> {
         let about = |d: Box<Diagnostic>| Failure::one(source, *d);
         let mut kernels = vec![];
         for spec in &found.program.kernels {
-            let kernel = print_kernel(&found.program, *spec, self.table);
+            let kernel = print_kernel(&found.program, *spec, self.table, None);
             // Spans are into the text that was decomposed.
             let kernel = kernel.map_err(|e| {
                 let name = format!("{} for {}", source.name, self.table.arch);

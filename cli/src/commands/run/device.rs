@@ -47,13 +47,21 @@ pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_
     output::warn(&source, &decomposed.warnings, format, io);
     decomposed.notes.say(&source, format, io);
     let decisions = Decisions::of(&pipeline::verified(&source)?.1);
+    let lines = match &args.keep {
+        Some(path) => {
+            output::write(Some(path), decomposed.source.text.as_bytes(), io)?;
+            path.display().to_string()
+        }
+        None if decomposed.source.text == source.text => args.file.display().to_string(),
+        None => decomposed.source.name.clone(),
+    };
     let (source, program) = (decomposed.source, decomposed.program);
     let mut options = data::options(&args.data.given, &program, &source)?;
     options.decisions = Some(decisions);
     let wanted = data::wanted(&args.data, &program)?;
     let mut kernels = vec![];
     for id in &program.kernels {
-        let kernel = print_kernel(&program, *id, &table);
+        let kernel = print_kernel(&program, *id, &table, Some(&lines));
         kernels.push((*id, kernel.map_err(|e| Failure::program(&source, e))?));
     }
     if args.cubin.is_some() && kernels.len() != 1 {
@@ -108,8 +116,9 @@ fn binary(
             let nvrtc = nvrtc::find().map_err(outside)?;
             gpu.runs_code_of(nvrtc.version()).map_err(outside)?;
             let name = table.arch.nvrtc_name();
+            let options = nvrtc::Options { line_info: true, ..nvrtc::Options::default() };
             let made = nvrtc
-                .compile(&kernel.source, name, nvrtc::Emit::Cubin, &nvrtc::Options::default())
+                .compile(&kernel.source, name, nvrtc::Emit::Cubin, &options)
                 .map_err(outside)?;
             let usage = made.usage(&kernel.name);
             (Binary::Cubin(made.cubin), usage)

@@ -139,7 +139,7 @@ impl Scope {
                 self.operand(cond, false, at, iteration)?;
                 then.iter().chain(otherwise).try_for_each(|s| self.alone(s, at, iteration))
             }
-            StmtKind::Comment(_) => Some(()),
+            StmtKind::Comment(_) | StmtKind::Line { .. } => Some(()),
             StmtKind::Assign { .. }
             | StmtKind::Asm(_)
             | StmtKind::Declare(_)

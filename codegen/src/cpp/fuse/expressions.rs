@@ -105,6 +105,7 @@ pub(super) fn each_mut(stmt: &mut Stmt, f: &mut impl FnMut(&mut Expr)) {
             then.iter_mut().chain(otherwise).for_each(|s| each_mut(s, f));
         }
         StmtKind::Comment(_)
+        | StmtKind::Line { .. }
         | StmtKind::Declare(_)
         | StmtKind::Expr(_)
         | StmtKind::For(_)

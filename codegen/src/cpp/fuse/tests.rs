@@ -124,7 +124,7 @@ impl Machine {
                     let value = self.eval(value);
                     self.set(to, value);
                 }
-                StmtKind::Declare(_) | StmtKind::Comment(_) => {}
+                StmtKind::Declare(_) | StmtKind::Comment(_) | StmtKind::Line { .. } => {}
                 other => panic!("{other:?}"),
             }
         }
