@@ -1,7 +1,7 @@
 //! Executes a bound atom: gathers its tiles from the lanes, computes, scatters the results.
 
-use super::blame::{self, ElementAccess};
-use super::measure::Rounds;
+use super::errors::{self, ElementAccess};
+use super::deviation::Rounds;
 use super::{Runner, arith, shadow};
 use crate::num::{decode, ulp};
 use crate::plan::{
@@ -195,12 +195,12 @@ impl Runner<'_> {
         let BoundOp::MatMul { extents: [_, m, n, _], to, .. } = atom.op else { return Ok(()) };
         for (warp, who) in (first_warp..).zip(whos) {
             let Some(fence) = self.blocks[self.rank].flights.warps[warp].fence else {
-                return Err(blame::never_fenced(self.kernel, leaf.site));
+                return Err(errors::never_fenced(self.kernel, leaf.site));
             };
             let flights = &mut self.blocks[self.rank].flights;
             let flight = flights.begin(warp, leaf.site, (m, n, to));
             if flights.are_too_many() {
-                return Err(blame::too_many_under_way(self.kernel, leaf.site));
+                return Err(errors::too_many_under_way(self.kernel, leaf.site));
             }
             who.proxy = Proxy::Async;
             who.issue = Some(Issue { flight, shape: (m, n, to), fence });
@@ -346,7 +346,7 @@ impl Runner<'_> {
                     Err(fault) => fault.into(),
                 };
                 let access = ElementAccess { view: index, at, write: false, thread };
-                return blame::failed(kernel, self.env.block, who, &access, &failure);
+                return errors::failed(kernel, self.env.block, who, &access, &failure);
             }
             return Ok(());
         }
@@ -362,7 +362,7 @@ impl Runner<'_> {
                 Ok(value) => tile.push(value, self.mode.shadows),
                 Err(e) => {
                     let access = ElementAccess { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.env.block, who, &access, &e);
+                    return errors::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
         }
@@ -384,7 +384,7 @@ impl Runner<'_> {
         let offsets = &scratch.bases.offsets;
         if let Some(lane) = offsets.iter().position(|at| *at != offsets[0]) {
             let (thread, who) = lanes.who(lane as u16);
-            return blame::several_tiles(kernel, who, index, thread);
+            return errors::several_tiles(kernel, who, index, thread);
         }
         let warps = lanes.threads.len().div_ceil(32) as u16;
         let whos: Vec<Who> = (0..warps).map(|warp| lanes.who(32 * warp).1.clone()).collect();
@@ -404,7 +404,7 @@ impl Runner<'_> {
                 Err((who, e)) => {
                     let thread = usize::from(who.thread);
                     let access = ElementAccess { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.env.block, who, &access, &e);
+                    return errors::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
         }
@@ -458,7 +458,7 @@ impl Runner<'_> {
                 let value = scratch.output.get(*from as usize);
                 if let Err(fault) = registers[r].write(thread, at, value, who, flights) {
                     let access = ElementAccess { view: index, at, write: true, thread };
-                    return blame::failed(kernel, self.env.block, who, &access, &fault.into());
+                    return errors::failed(kernel, self.env.block, who, &access, &fault.into());
                 }
             }
             return Ok(());
@@ -483,7 +483,7 @@ impl Runner<'_> {
                 }
                 Err(e) => {
                     let access = ElementAccess { view: index, at, write: true, thread };
-                    return blame::failed(kernel, self.env.block, who, &access, &e);
+                    return errors::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
         }
@@ -495,7 +495,7 @@ impl Runner<'_> {
         let view = &self.kernel.views[view];
         let env = &self.env;
         let site = lanes.whos[0].site;
-        let bad = |e| blame::bad_index(self.kernel, site, e);
+        let bad = |e| errors::bad_index(self.kernel, site, e);
         let start = view.offset.base(env).map_err(bad)?;
         let Bases { offsets, bounded } = &mut scratch.bases;
         offsets.clear();
@@ -551,7 +551,7 @@ impl Runner<'_> {
             let Some(byte) = self.blocks[self.rank].byte_offset(view, at) else { continue };
             if is_first && byte % operand.align != 0 {
                 let access = ElementAccess { view: index, at, write: false, thread };
-                return blame::misaligned(kernel, who, &access, operand.align, byte);
+                return errors::misaligned(kernel, who, &access, operand.align, byte);
             }
             scratch.addresses.push(byte);
             if view.is_bounded() {

@@ -3,7 +3,7 @@
 //! overwritten after the issuing thread has waited for its group.
 
 use super::Runner;
-use super::blame::{self, ElementAccess};
+use super::errors::{self, ElementAccess};
 use crate::plan::{Base, BoundBulk, BoxPlace, Checked, LeafSpec, Mask, Space, coordinates};
 use crate::state::clock::{Message, Part, Proxy};
 use crate::state::{Counted, GlobalElement, Pending, Value, Who};
@@ -98,7 +98,7 @@ impl Runner<'_> {
                     Ok(value) => value,
                     Err(failure) => {
                         let access = ElementAccess { view: copy.source, at, write: false, thread };
-                        return blame::failed(kernel, self.env.block, by, &access, &failure);
+                        return errors::failed(kernel, self.env.block, by, &access, &failure);
                     }
                 };
                 match source.space {
@@ -132,7 +132,7 @@ impl Runner<'_> {
                     Ok(pending) => elements.extend(pending),
                     Err(failure) => {
                         let access = ElementAccess { view: copy.target, at, write: true, thread };
-                        return blame::failed(kernel, self.env.block, by, &access, &failure);
+                        return errors::failed(kernel, self.env.block, by, &access, &failure);
                     }
                 }
             }
@@ -147,7 +147,7 @@ impl Runner<'_> {
         let Some(bar) = copy.bar else {
             let targets = self.written_until_complete(site, thread, (copy, &targets))?;
             let kept = self.blocks[self.rank].keep_store(thread, (site, granules), targets);
-            return kept.ok_or_else(|| blame::too_many_under_way(kernel, site));
+            return kept.ok_or_else(|| errors::too_many_under_way(kernel, site));
         };
         self.fly(site, thread, (copy.bytes, bar), (ranks, elements), &sources)
     }

@@ -2,7 +2,7 @@
 
 use super::Runner;
 use super::arith::source_lane;
-use super::blame::{self, ElementAccess};
+use super::errors::{self, ElementAccess};
 use crate::plan::{Checked, LeafSpec, Mask, Partition, Source};
 use carbyne_ir::ast::ShflOp;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -45,7 +45,7 @@ impl Runner<'_> {
                         Err(failure) => {
                             let access = ElementAccess { view: from, at, write: false, thread };
                             let block = self.env.block;
-                            return blame::failed(kernel, block, &who, &access, &failure);
+                            return errors::failed(kernel, block, &who, &access, &failure);
                         }
                     }
                 }
@@ -61,7 +61,7 @@ impl Runner<'_> {
                         self.blocks[self.rank].write(target, at, value, thread, &who, false)
                     {
                         let access = ElementAccess { view: to, at, write: true, thread };
-                        return blame::failed(kernel, self.env.block, &who, &access, &failure);
+                        return errors::failed(kernel, self.env.block, &who, &access, &failure);
                     }
                 }
             }

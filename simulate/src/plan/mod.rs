@@ -10,7 +10,7 @@ mod bulk;
 mod cost;
 mod inverse;
 mod kernel;
-mod live;
+mod liveness;
 mod lower;
 mod mask;
 mod rounding;
@@ -27,7 +27,7 @@ pub(crate) use kernel::{
     Check, Gathered, GlobalBuffer, How, Kernel, LeafSpec, Names, Node, Reference, RegisterBuffer,
     RootSpec, SharedBuffer, SharedPlan, SyncNode,
 };
-pub(crate) use live::live_registers;
+pub(crate) use liveness::live_registers;
 pub(crate) use lower::{lower, not_decomposed};
 pub(crate) use mask::Mask;
 pub(crate) use site::{Checked, Literal, Site, Source, line_text, views_of};

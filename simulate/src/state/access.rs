@@ -5,7 +5,7 @@
 
 use super::race::Clash;
 use super::shared::Denied;
-use super::watched::RegisterFault;
+use super::register_use::RegisterFault;
 use super::{Block, Pending, Shared, Tile, Value, Who};
 use crate::exec::accumulated;
 use crate::plan::{Kernel, Space, View};

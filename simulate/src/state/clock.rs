@@ -23,7 +23,7 @@
 //!
 //! Invariant: nothing is known that no synchronization taught.
 
-use super::flight::Issue;
+use super::async_matmul::Issue;
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -7,7 +7,7 @@
 use super::Who;
 use super::race::{LastWrite, Shadow};
 use super::shared::Denied;
-use super::under_way::{USES_BYTES, UnderWay};
+use super::pending_global::{USES_BYTES, UnderWay};
 use super::value::{Shadows, Value};
 use crate::inputs::Initial;
 use crate::plan::Inverse;

@@ -6,10 +6,10 @@
 //! writes it.
 
 use super::clock::Who;
-use super::flight::Flights;
-use super::held::{Accumulator, Held};
+use super::async_matmul::Flights;
+use super::accumulators::{Accumulator, Held};
 use super::value::{Shadows, Tile, Value};
-use super::watched::{RegisterFault, Watched};
+use super::register_use::{RegisterFault, Watched};
 use crate::plan::Mask;
 
 /// A register buffer of all threads.

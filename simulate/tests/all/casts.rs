@@ -5,7 +5,7 @@ use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::num::decode;
-use carbyne_simulate::{Array, Between, Inputs, Options, against, simulate};
+use carbyne_simulate::{Array, Between, Inputs, Options, compare_with_parent, simulate};
 use std::collections::BTreeMap;
 
 fn numbers(text: &str, options: &Options, name: &str) -> Vec<f64> {
@@ -372,7 +372,7 @@ fn against_parent(child: &str, parent: &str) -> Result<(), Code> {
     let (child, parent) = (program(child), program(parent));
     let options = Options { between: Between::for_parent(&parent), ..Options::default() };
     let report = simulate(&child, &table, &options).map_err(|e| e.code)?;
-    against(&parent, &table, &options, (&child, &report)).map(drop).map_err(|e| e.code)
+    compare_with_parent(&parent, &table, &options, (&child, &report)).map(drop).map_err(|e| e.code)
 }
 
 #[test]

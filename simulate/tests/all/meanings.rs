@@ -5,7 +5,7 @@ use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::num::decode;
-use carbyne_simulate::{Array, Between, Inputs, Options, Outputs, against};
+use carbyne_simulate::{Array, Between, Inputs, Options, Outputs, compare_with_parent};
 use std::collections::BTreeMap;
 
 /// A row of the product of a row and a matrix, by one thread an element, over `K` products.
@@ -462,7 +462,7 @@ fn compared(child: &str, parent: &str, options: &Options) -> Result<Vec<u64>, (C
     let options = &Options { between: Between::for_parent(&parent), ..options.clone() };
     let report = carbyne_simulate::simulate(&child, &table, options);
     let report = report.map_err(|e| (e.code, e.message))?;
-    let all = against(&parent, &table, options, (&child, &report));
+    let all = compare_with_parent(&parent, &table, options, (&child, &report));
     all.map(|all| all.iter().map(|c| c.elements).collect()).map_err(|e| (e.code, e.message))
 }
 

@@ -1,7 +1,7 @@
 //! What asynchronous copies use of global memory from their issue to their completion.
 
 use super::Runner;
-use super::blame::{self, ElementAccess};
+use super::errors::{self, ElementAccess};
 use crate::plan::{BoundAtom, BoundBulk, Checked, Slot, Source, Space};
 use crate::state::{Failure, GlobalElement};
 
@@ -88,6 +88,6 @@ impl Runner<'_> {
     fn denied<T>(&self, site: u32, access: &ElementAccess, failure: &Failure) -> Checked<T> {
         let mut who = self.who(access.thread / 32, site);
         who.thread = access.thread as u16;
-        blame::failed(self.kernel, self.env.block, &who, access, failure)
+        errors::failed(self.kernel, self.env.block, &who, access, failure)
     }
 }

@@ -2,7 +2,7 @@
 //! [`super::meaning`], without its generality.
 
 use super::Runner;
-use super::blame::{self, ElementAccess};
+use super::errors::{self, ElementAccess};
 use super::meaning::selected;
 use super::shadow::{narrow, settled};
 use crate::denote::Meaning;
@@ -81,7 +81,7 @@ impl Runner<'_> {
         let output = leaf.outputs[0];
         let to = &kernel.views[output];
         // The parts of the offsets that all threads share: inputs, then the output.
-        let bad = |e| blame::bad_index(kernel, leaf.site, e);
+        let bad = |e| errors::bad_index(kernel, leaf.site, e);
         buffers.starts.clear();
         for source in &leaf.inputs {
             let start = match source {
@@ -231,7 +231,7 @@ impl Runner<'_> {
             let value: Value = results.get(j * n + e);
             if let Err(f) = self.blocks[rank].put(task.to, at, value, thread, who, adds) {
                 let access = ElementAccess { view: output, at, write: true, thread };
-                return blame::failed(self.kernel, self.env.block, who, &access, &f);
+                return errors::failed(self.kernel, self.env.block, who, &access, &f);
             }
         }
         Ok(())
@@ -240,7 +240,7 @@ impl Runner<'_> {
     /// Where the output of a thread begins.
     fn alone_base(&self, task: &Task<'_>, thread: usize) -> Checked<Base> {
         let base = task.to.base(task.to_start, &self.env, thread);
-        base.map_err(|e| blame::bad_index(self.kernel, task.leaf.site, e))
+        base.map_err(|e| errors::bad_index(self.kernel, task.leaf.site, e))
     }
 
     /// Reads a thread's view of a tensor; `wanted`: only where this one has elements.
@@ -254,7 +254,7 @@ impl Runner<'_> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
         let base = view.base(start, &self.env, thread);
-        let base = base.map_err(|e| blame::bad_index(kernel, who.site, e))?;
+        let base = base.map_err(|e| errors::bad_index(kernel, who.site, e))?;
         raw.clear();
         let rank = self.peer(index, thread, who.site)?;
         self.note_remote(rank, who);
@@ -269,7 +269,7 @@ impl Runner<'_> {
                 Ok(value) => raw.push(value, self.mode.shadows),
                 Err(f) => {
                     let access = ElementAccess { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.env.block, who, &access, &f);
+                    return errors::failed(kernel, self.env.block, who, &access, &f);
                 }
             }
         }
@@ -315,7 +315,7 @@ impl Runner<'_> {
                 Ok(value) => value,
                 Err(f) => {
                     let access = ElementAccess { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.env.block, &who, &access, &f);
+                    return errors::failed(kernel, self.env.block, &who, &access, &f);
                 }
             };
             // What does not fit is refused as an index where it is used.
@@ -333,7 +333,7 @@ impl Runner<'_> {
                     _ if falls => "it splits a number, and falls here".to_owned(),
                     _ => "it splits a number, and does not begin with 0".to_owned(),
                 };
-                return Err(blame::no_such_number(kernel, site, (index, at, value), why));
+                return Err(errors::no_such_number(kernel, site, (index, at, value), why));
             }
             if uniform {
                 return Ok(LoopValue::Uniform(value));

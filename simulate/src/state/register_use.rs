@@ -1,7 +1,7 @@
 //! Which accesses to a register asynchronous MatMuls stand against.
 
 use super::clock::Who;
-use super::flight::Flights;
+use super::async_matmul::Flights;
 
 /// The asynchronous MatMuls that use a register.
 #[derive(Copy, Clone, Default, PartialEq)]

@@ -2,9 +2,9 @@
 //! accesses their registers these are neither read nor written one by one.
 
 use super::clock::Who;
-use super::flight::Flights;
+use super::async_matmul::Flights;
 use super::value::Tile;
-use super::watched::Watched;
+use super::register_use::Watched;
 
 /// The registers of an accumulator.
 #[derive(Clone, PartialEq)]
