@@ -306,7 +306,7 @@ struct Runner<'k> {
     wake: bool,
     /// The pending bulk copies, the oldest first.
     flying: VecDeque<bulk::Delivery>,
-    /// The converged sets that do not run at the moment.
+    /// The converged sets that do not run at present.
     converged: Vec<ConvergedSet<'k>>,
     /// The block index and the loop variables of the running set.
     env: Env,
