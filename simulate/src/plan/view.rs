@@ -51,9 +51,9 @@ pub(crate) struct View {
     pub size: i64,
     /// The offsets of the elements from `offset`; empty for large views.
     table: Vec<i64>,
-    /// Index into the kernel's list, for a distributed tensor.
+    /// The index of the thread-value layout, for a distributed tensor.
     pub dist: Option<usize>,
-    /// Which elements there are: those that are inside of all.
+    /// The bounds; an element exists if it is inside of all bounds.
     bounds: Vec<Bound>,
     /// The start of the view, if it is constant.
     known: Option<Base>,

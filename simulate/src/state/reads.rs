@@ -55,7 +55,7 @@ pub(super) struct LastReads {
     /// By entry, the last time of each lane, if lanes without mutual knowledge have different
     /// times.
     apart: BTreeMap<usize, Box<[u32; LANES]>>,
-    /// By agent, of several at once the first, the last access that made a record.
+    /// By agent, the last access that created a record; for several agents at once, at the first.
     steps: Vec<Option<Step>>,
     /// A record, and an agent that comes after all of its accesses.
     known: Option<(u32, Reader)>,

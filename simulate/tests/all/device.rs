@@ -1,4 +1,4 @@
-//! Memory of a device: what the simulator computes is judged right, anything else is found.
+//! The memory of a device: the results of the simulator pass the comparison, other results fail.
 
 use crate::support;
 use carbyne_atoms::{Arch, AtomTable};
@@ -55,7 +55,7 @@ fn what_the_simulator_computes_is_right_and_nothing_else_is() {
         let e = judge(&trial, &wrong, None).unwrap_err();
         assert!(e.notes.iter().any(|n| n.contains("nothing wrote it")), "{e:?}");
 
-        // The second kernel reads what the first left behind.
+        // The second kernel reads the results of the first.
         trial.advance(Images::from([(c, image.clone())]));
         assert_eq!(trial.image(c).as_ref(), Some(&image));
         let copied: Vec<u8> = image.chunks(64).flat_map(|row| row[..32].to_vec()).collect();

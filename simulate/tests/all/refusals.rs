@@ -1,4 +1,4 @@
-//! What cannot be executed is refused with its reason, and results never depend on chance.
+//! Programs that cannot be executed are refused with a reason, and results are deterministic.
 
 use crate::support::{bad, bad_with, good, run, unverified};
 use carbyne_ir::diag::Code;
@@ -117,7 +117,7 @@ fn runs_are_repeatable() {
     let reports: Vec<_> = (0..2).map(|_| good(&text, &Options::default())).collect();
     assert_eq!(reports[0].kernels, reports[1].kernels);
     assert_eq!(reports[0].outputs.get("C"), reports[1].outputs.get("C"));
-    // The same mistake is found at the same place, whichever block comes to it first.
+    // The error is reported for one place, independently of the block that reaches it first.
     let wrong = text.replace("s * 2 + @half", "s * 2 + 1 - @half");
     let errors: Vec<_> = (0..2).map(|_| run(&wrong, &Options::default()).err().unwrap()).collect();
     assert_eq!(errors[0], errors[1]);
