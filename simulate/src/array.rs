@@ -190,7 +190,7 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8]), ArrayError> {
     }
     let header = rest.get(start..start + len).ok_or(cut)?;
     let header =
-        std::str::from_utf8(header).map_err(|_| ArrayError::Format("its header is not valid UTF-8"))?;
+        std::str::from_utf8(header).map_err(|_| ArrayError::Format("its header is not UTF-8"))?;
     Ok((header, &rest[start + len..]))
 }
 

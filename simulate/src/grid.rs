@@ -3,10 +3,10 @@
 //! element, with one atomic operation, do not race; here they accumulate in the order of blocks.
 
 use crate::exec::{Finished, accumulated};
+use crate::kernel_results::offset;
 use crate::plan::{
     Checked, GlobalBuffer, Inverse, Kernel, Space, View, coordinates, coordinates_text, line_text,
 };
-use crate::kernel_results::offset;
 use crate::state::{PAGE, Page, Pages, Value, Written};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -170,7 +170,7 @@ impl Grid {
                             ),
                         )
                         .label(format!("block {} writes it", page.writers[e]))
-                        .help("add the tensor to the outputs, or correct the statement that writes it"),
+                        .help("add it to the outputs, or correct the statement that writes it"),
                     ));
                 }
             }
@@ -214,8 +214,8 @@ impl Grid {
             Diagnostic::new(Code::WrongElement, span, format!("{name}{at} is never written"))
                 .label(label)
                 .help(
-                    "compare the tiles that blocks and threads write with the output's shape; where a tile does not divide \
-                     it, count tiles by `ceil_div(M, BM)`",
+                    "compare the tiles that blocks and threads write with the output's shape; if a \
+                     tile does not divide the shape, use `ceil_div(M, BM)` tiles",
                 ),
         )
     }
@@ -254,7 +254,11 @@ fn block_race(
         Diagnostic::new(
             Code::Race,
             place.span,
-            format!("block {first} {verb} {element}, block {block} {does} it ({}), and nothing orders blocks", line_text(place)),
+            format!(
+                "block {first} {verb} {element}, block {block} {does} it ({}), and nothing orders \
+                 blocks",
+                line_text(place)
+            ),
         )
         .label(format!("block {block} {does} it here"))
         .help("let one block own each element, or split the kernel in two"),

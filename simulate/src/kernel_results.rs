@@ -84,7 +84,7 @@ impl<'k> Oracle<'k> {
         let chain = &self.reference().chain;
         if chain.numbers(output, region) > MAX_NUMBERS && region.size() == 1 {
             let site = &self.kernel.sites[self.root.site as usize];
-            let text = "the meaning of one element of the output takes too many numbers to evaluate";
+            let text = "the meaning of one output element takes too many numbers to evaluate";
             return Err(Box::new(
                 Diagnostic::new(Code::TooLarge, site.span, text)
                     .help("choose smaller sizes, or pass `--no-check`"),

@@ -12,6 +12,7 @@ use crate::exec::{Counts, Finished, Mode, Numerics, elected_lane, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
 use crate::index::Sizes;
 use crate::inputs::{Initial, Inputs};
+use crate::kernel_results::{Oracle, Output, by_meaning, check_block, check_sums, check_unwritten};
 use crate::num::decode;
 use crate::options::{Between, Options};
 use crate::plan::{
@@ -21,7 +22,6 @@ use crate::plan::{
 use crate::report::{
     KernelReport, LeafReport, OutputTensor, Outputs, Report, Rounding, Short, SpecReport,
 };
-use crate::kernel_results::{Oracle, Output, by_meaning, check_block, check_sums, check_unwritten};
 use crate::state::banks::LeafCount;
 use crate::state::{GlobalMemory, PAGE, Pages, Value};
 use crate::workers::Workers;
@@ -897,8 +897,8 @@ pub(crate) fn chosen_blocks(
             Diagnostic::new(Code::StepBudget, span, text)
                 .label(format!("up to {all} steps, the budget is {}", options.budget))
                 .help(
-                    "raise `--budget`, choose smaller sizes, or state the meaning of this kernel with \
-                     `means { .. }`: then a sample of blocks is enough",
+                    "raise `--budget`, choose smaller sizes, or state the meaning of this kernel \
+                     with `means { .. }`: then a sample of blocks is enough",
                 ),
         ));
     }

@@ -199,7 +199,6 @@
 
 #![warn(missing_docs)]
 
-mod parent;
 pub mod array;
 pub mod conformance;
 mod decisions;
@@ -209,21 +208,22 @@ mod exec;
 mod grid;
 mod index;
 mod inputs;
+mod kernel_results;
 mod launch;
 pub mod num;
 mod options;
 mod packed;
+mod parent;
 mod plan;
 mod report;
-mod kernel_results;
 mod state;
 mod workers;
 
-pub use parent::{Compared, compare_with_parent};
 pub use array::{Array, ArrayError};
 pub use decisions::Decisions;
 pub use inputs::Inputs;
 pub use launch::simulate;
 pub use options::{Between, DEFAULT_BUDGET, Options, SECOND};
+pub use parent::{Compared, compare_with_parent};
 pub use report::{KernelReport, LeafReport, Outputs, Report, Rounding, Short, SpecReport};
 pub use state::banks::{BankCount, LeafCount, SectorCount};

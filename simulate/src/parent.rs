@@ -9,6 +9,7 @@
 use crate::decisions::Decisions;
 use crate::denote::{Exact, SLACK, cover};
 use crate::exec::{Mode, Near, Numerics, elected_lane, value_text};
+use crate::kernel_results::{Oracle, offset};
 use crate::launch::{
     Memory, begin_again, chosen_blocks, execute, meant, merge_into, reads, steps, symbols,
 };
@@ -16,7 +17,6 @@ use crate::num::{decode, ulp};
 use crate::options::{Between, Options};
 use crate::plan::{Checked, Inverse, Kernel, Space, coordinates, coordinates_text, lower};
 use crate::report::{OutputTensor, Report};
-use crate::kernel_results::{Oracle, offset};
 use crate::state::{GlobalMemory, Pages, Value};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -114,8 +114,8 @@ pub fn compare_with_parent(
             return Err(Box::new(
                 Diagnostic::new(Code::OtherSpec, comparison.writer(name), text)
                     .label(
-                        "the blocks that ran wrote no element that the parent also writes, or other \
-                         blocks add to all of these elements",
+                        "the blocks that ran wrote no element that the parent also writes, or \
+                         other blocks add to all of these elements",
                     )
                     .help("run more blocks with `--blocks all`, or write the tensor"),
             ));
@@ -369,8 +369,8 @@ impl<'p> Comparison<'p> {
                 .label("the result of the program differs from that of its parent")
                 .help("correct the statement that computes the element, or name the right parent")
                 .note(format!(
-                    "the stored element is `{stored}`; without rounding, in binary64, the two differ by \
-                     more than 2^-{} of the sum of the added magnitudes",
+                    "the stored element is `{stored}`; without rounding, in binary64, the two \
+                     differ by more than 2^-{} of the sum of the added magnitudes",
                     libm::log2(SLACK).abs()
                 )),
         )

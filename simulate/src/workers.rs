@@ -41,7 +41,7 @@ impl Workers {
         }
         POOL.get_or_init(start).as_ref().map(Workers::Own).map_err(|why| {
             Box::new(
-                Diagnostic::new(Code::NoThreads, Span::default(), "the machine cannot start a thread")
+                Diagnostic::new(Code::NoThreads, Span::default(), "the machine starts no thread")
                     .label(why.to_string())
                     .help("allow more threads or memory: `ulimit -u`, `ulimit -v`"),
             )

@@ -18,7 +18,8 @@ impl<'h> Header<'h> {
     /// order.
     ///
     /// # Errors
-    /// [`ArrayError::Format`]: the text is not such a dictionary, or a key is missing, unknown or duplicate.
+    /// [`ArrayError::Format`]: the text is not such a dictionary, or a key is missing, unknown or
+    /// duplicate.
     pub(super) fn read(text: &'h str) -> Result<Self, ArrayError> {
         let mut rest = Rest(text);
         let (mut descr, mut fortran_order, mut shape) = (None, None, None);

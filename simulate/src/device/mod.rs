@@ -26,6 +26,7 @@ mod sample;
 use crate::Inputs;
 use crate::denote::{Region, SLACK};
 use crate::exec::{Mode, elected_lane, value_text};
+use crate::kernel_results::{Oracle, offset};
 use crate::launch::{Memory, chosen_blocks, execute, steps, symbols};
 use crate::num::{decode, encode, ulp};
 use crate::options::{DEFAULT_BUDGET, Options};
@@ -34,7 +35,6 @@ use crate::plan::{
     Checked, Kernel, RootSpec, Source, Space, View, coordinates, coordinates_text, lower,
 };
 use crate::report::Outputs;
-use crate::kernel_results::{Oracle, offset};
 use crate::state::{GlobalMemory, Pages, Value};
 use crate::workers::Workers;
 use carbyne_atoms::AtomTable;

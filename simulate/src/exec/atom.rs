@@ -1,7 +1,7 @@
 //! Executes a bound atom: gathers its tiles from the lanes, computes, and scatters the results.
 
-use super::errors::{self, ElementAccess};
 use super::deviation::Rounds;
+use super::errors::{self, ElementAccess};
 use super::{Runner, arith, shadow};
 use crate::num::{decode, ulp};
 use crate::plan::{
@@ -161,7 +161,7 @@ impl Runner<'_> {
             if absent > 0 || lanes.len() < warps {
                 let why = match atom.window {
                     32 => format!("{absent} lanes of the instruction's membermask are not active"),
-                    _ => format!("{absent} threads of the group that executes the atom are not active"),
+                    _ => format!("{absent} threads of the atom's group are not active"),
                 };
                 let mut error = super::diverged(self.kernel, leaf.site, absent as usize);
                 error.label = why;

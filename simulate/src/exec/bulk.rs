@@ -265,7 +265,7 @@ impl Runner<'_> {
         Box::new(
             Diagnostic::new(Code::BarrierMisuse, span, text)
                 .label(format!("block {}", self.env.block))
-                .help("name blocks of the cluster only: one bit for each rank, the lowest for rank 0"),
+                .help("name only blocks of the cluster: one bit each, the lowest for rank 0"),
         )
     }
 }

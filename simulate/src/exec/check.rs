@@ -395,7 +395,7 @@ impl Runner<'_> {
                         Diagnostic::new(
                             Code::Uninitialized,
                             span,
-                            format!("{name}{at} is undefined at the start of the spec that reads it"),
+                            format!("{name}{at} is undefined when the spec that reads it begins"),
                         )
                         .label(format!("block {}", self.env.block))
                         .help("write it first: with Init for an accumulator, with Move for data"),
@@ -607,7 +607,7 @@ pub(crate) fn wrong_element(
             "cast to a type that can hold the number, scale the number before the cast, or also \
              write the cast in `means`"
         }
-        Some(_) => "correct the statement that wrote the element last, or the operands of that statement",
+        Some(_) => "correct the statement that wrote the element last, or its operands",
         None => "write every element: compare the tiles of the body with the output's shape",
     });
     let no_number = f64::NAN.to_string();
@@ -615,8 +615,8 @@ pub(crate) fn wrong_element(
         Some(_) if beyond.is_some() => {}
         Some(exact) if exact.is_nan() || wrong.expected == no_number => {
             d = d.note(
-                "`-inf - -inf`, `0 / 0` and `inf * 0` are NaN: does a mask remove all elements of a \
-                 row? `min` and `max` ignore NaN, `minimum` and `maximum` propagate it",
+                "`-inf - -inf`, `0 / 0` and `inf * 0` are NaN: does a mask remove all elements of \
+                 a row? `min` and `max` ignore NaN, `minimum` and `maximum` propagate it",
             );
         }
         Some(_) if !other_casts(kernel).is_empty() => {
@@ -626,8 +626,8 @@ pub(crate) fn wrong_element(
         }
         Some(_) => {
             d = d.note(format!(
-                "the stored element is {is}; the result of the body differs before any rounding, so \
-                 the body computes something else, or one of its literals has too few digits"
+                "the stored element is {is}; the result of the body differs before any rounding, \
+                 so the body computes something else, or one of its literals has too few digits"
             ));
         }
         None => {}

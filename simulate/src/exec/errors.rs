@@ -96,8 +96,8 @@ pub(super) fn failed<T>(
         .help(match kernel.views[access.view].space {
             // Outputs of a kernel are undefined before it; inputs are defined.
             Space::Global(_) => format!(
-                "write it first; or, if the kernel adds to the previous elements, name the tensor as \
-                 an input as well: `%{0}` in both lists",
+                "write it first; or, if the kernel adds to the previous elements, name the tensor \
+                 as an input as well: `%{0}` in both lists",
                 kernel.program.buffer_of(kernel.views[access.view].tensor).name
             ),
             _ => "write it first: with Init for an accumulator, with Move for data".to_owned(),
@@ -123,10 +123,14 @@ pub(super) fn failed<T>(
             .label(by)
             .related(from.span, format!("issued here, {}", crate::plan::line_text(&from)))
             .help(match kernel.views[access.view].space {
-                Space::Global(_) => "wait for the copy first: `async.commit`, `async.wait(0)`, or the mbarrier that \
-                                     counts it; and a barrier for others",
-                _ => "wait for the instruction first: `wgmma.wait(0)`, or `bulk.wait_read(0)` and a barrier for \
-                      other threads",
+                Space::Global(_) => {
+                    "wait for the copy first: `async.commit`, `async.wait(0)`, or the mbarrier \
+                     that counts it; and a barrier for other threads"
+                }
+                _ => {
+                    "wait for the instruction first: `wgmma.wait(0)`, or `bulk.wait_read(0)` and \
+                     a barrier for other threads"
+                }
             })
         }
         Failure::Unfenced => Diagnostic::new(
@@ -137,15 +141,15 @@ pub(super) fn failed<T>(
             ),
         )
         .label(by)
-        .help("write `wgmma.fence` after the statements that access these registers, before the MatMul"),
+        .help("write `wgmma.fence` after the accesses to these registers, before the MatMul"),
         Failure::Mbarrier => over_mbarrier(kernel, site, &element, by, access),
         Failure::Other(wrote) | Failure::Earlier(wrote) => {
             let from = kernel.sites[*wrote as usize];
             let (why, help) = match failure {
                 Failure::Other(_) => (
                     "its bytes were last written as another tensor",
-                    "read it before the other tensor is written, or give the tensors separate memory: \
-                     remove `reuses=`",
+                    "read it before the other tensor is written, or give the tensors separate \
+                     memory: remove `reuses=`",
                 ),
                 _ => (
                     "no thread wrote it since this iteration of the loop allocated it",
@@ -189,12 +193,10 @@ fn over_mbarrier(
     let there = there.unwrap_or_default();
     let verb = if access.write { "writes" } else { "reads" };
     let text = format!("the access to {element} {verb} bytes of the live mbarrier {there}");
-    Diagnostic::new(Code::BarrierMisuse, site.span, text)
-        .label(by)
-        .help(
-            "give the tensor and the mbarrier separate memory: an mbarrier stays live until the \
+    Diagnostic::new(Code::BarrierMisuse, site.span, text).label(by).help(
+        "give the tensor and the mbarrier separate memory: an mbarrier stays live until the \
              block ends",
-        )
+    )
 }
 
 /// More asynchronous instructions are pending than the simulator can track.
@@ -235,7 +237,8 @@ pub(super) fn ends_while_copied(kernel: &Kernel<'_>, site: u32, thread: usize) -
         Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
             .label(format!("thread {thread} issues it here, and does not wait for its group"))
             .help(
-                "write `async.commit` and `async.wait(0)` before the thread ends, or remove the copy",
+                "write `async.commit` and `async.wait(0)` before the thread ends, or remove \
+                 the copy",
             ),
     )
 }
@@ -269,7 +272,7 @@ pub(super) fn ends_while_accessed(
 pub(super) fn never_fenced(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
     let span = kernel.sites[site as usize].span;
     Box::new(
-        Diagnostic::new(Code::MissingFence, span, "an asynchronous MatMul without a fence before it")
+        Diagnostic::new(Code::MissingFence, span, "an asynchronous MatMul without a fence before")
             .label("no `wgmma.fence` precedes it")
             .help("write `wgmma.fence` before the first MatMul"),
     )
@@ -368,8 +371,8 @@ fn race(
             Code::MissingFence,
             site.span,
             format!(
-                "{first} writes {element} ({}), an asynchronous instruction accesses it ({}), and no \
-                 proxy fence is between the accesses",
+                "{first} writes {element} ({}), an asynchronous instruction accesses it ({}), and \
+                 no proxy fence is between the accesses",
                 crate::plan::line_text(&other),
                 crate::plan::line_text(&site),
             ),

@@ -8,8 +8,8 @@
 //! otherwise the *collective* does (see [`crate::state::race`]).
 
 use super::Runner;
-use super::errors::{self, ElementAccess};
 use super::deviation::Rounds;
+use super::errors::{self, ElementAccess};
 use super::shadow::{narrow, settled};
 use crate::denote::Meaning;
 use crate::num::{decode, encode};

@@ -8,30 +8,30 @@
 //! Invariant: this module computes as instructions do, [`crate::denote`] evaluates meanings, and
 //! the two share no arithmetic; see there.
 
-mod single_thread;
 mod arith;
 mod atom;
-mod errors;
 mod bulk;
 mod check;
 mod converged;
-mod random_schedule;
-mod meaning;
 mod deviation;
+mod errors;
+mod iterations;
+mod meaning;
 mod pattern;
-mod register_atom;
+mod pending_global;
 mod products;
+mod random_schedule;
+mod register_atom;
 mod schedule;
 mod shadow;
 mod shuffle;
+mod single_thread;
 mod sync;
-mod iterations;
-mod pending_global;
 
 pub(crate) use arith::accumulated;
 pub(crate) use check::{Found, Near, Want, Wanted, wrong_element};
-pub(crate) use random_schedule::elected_lane;
 pub(crate) use pattern::Elements;
+pub(crate) use random_schedule::elected_lane;
 
 use crate::index::Env;
 use crate::plan::{Base, Checked, How, Kernel, Mask, Partition, View};

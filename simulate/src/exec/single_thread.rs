@@ -330,8 +330,13 @@ impl Runner<'_> {
             let late = step.is_some() && at == 0 && value != 0;
             if outside || falls || late {
                 let why = match (within, outside) {
-                    (Some((lo, hi)), true) => format!("the tensor declares elements from {lo} and below {hi}"),
-                    _ if falls => "the tensor splits a number, and the element is below the previous one".to_owned(),
+                    (Some((lo, hi)), true) => {
+                        format!("the tensor declares elements from {lo} and below {hi}")
+                    }
+                    _ if falls => {
+                        "the tensor splits a number, and the element is below the previous one"
+                            .to_owned()
+                    }
                     _ => "the tensor splits a number, and its first element is not 0".to_owned(),
                 };
                 return Err(errors::no_such_number(kernel, site, (index, at, value), why));

@@ -1,8 +1,8 @@
 //! Synchronization statements: groups of copies, mbarriers, and the barrier of a cluster.
 
 use super::Runner;
-use super::errors::{self, ElementAccess};
 use super::converged::ConvergedSet;
+use super::errors::{self, ElementAccess};
 use crate::plan::{Checked, Mask, Node, SyncNode};
 use crate::state::clock::Part;
 use crate::state::{GlobalElement, Misuse, Unmet, Value};
@@ -173,7 +173,8 @@ impl Runner<'_> {
             let lack = Lack {
                 what: format!("{wanted} registers"),
                 missing: format!(
-                    "its group has {} registers per thread and needs {needed} more in total, {} are free",
+                    "its group has {} registers per thread and needs {needed} more in total, \
+                     {} are free",
                     pool.of(thread / 32),
                     pool.free()
                 ),
@@ -538,7 +539,9 @@ impl Runner<'_> {
         .label(format!("block {}, thread {thread}", self.env.block))
         .help(help);
         Box::new(match other.map(|other| &sites[other as usize]) {
-            Some(other) => error.related(other.span, "this statement of the earlier phase may execute later"),
+            Some(other) => {
+                error.related(other.span, "this statement of the earlier phase may execute later")
+            }
             None => error,
         })
     }
@@ -559,7 +562,8 @@ impl Lack {
             what: format!("phase {phase} of {name}"),
             missing: match parity {
                 Some(parity) => format!(
-                    "the wait is for parity {}, {phase} phases are complete, and phase {phase} {missing}",
+                    "the wait is for parity {}, {phase} phases are complete; in phase {phase}, \
+                     {missing}",
                     parity & 1
                 ),
                 None => missing,

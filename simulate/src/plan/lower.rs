@@ -158,7 +158,7 @@ fn executors(program: &Program, id: SpecId, symbols: &HashMap<VarId, i64>) -> Ch
         return Err(Box::new(
             Diagnostic::new(Code::ExecConfig, site.span, text)
                 .label(format!(
-                    "a cluster has from 1 to {MAX_CLUSTER} blocks, and its size divides that of the grid"
+                    "a cluster has from 1 to {MAX_CLUSTER} blocks, and its size divides the grid's"
                 ))
                 .help("make the number of blocks a multiple of the cluster size"),
         ));
@@ -573,7 +573,7 @@ impl Lowering<'_, '_> {
         let stated = stated.map(|(_, bound)| *bound).collect();
         let reference = self.reference(id, inputs, outputs, stated)?;
         if !all.iter().all(|v| self.is_global(*v)) {
-            return Err(Unchecked::Because("its operands are not complete tensors in GL".to_owned()));
+            return Err(Unchecked::Because("its operands are not whole tensors in GL".to_owned()));
         }
         let site = self.site(spec.line, spec.span);
         Ok(RootSpec { site, reference })

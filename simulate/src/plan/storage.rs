@@ -119,7 +119,8 @@ impl Lowering<'_, '_> {
         let dist = match dist {
             None => None,
             Some(_) if wide.size > MAX_SPREAD => {
-                let text = format!("{} is broadcast over too many elements", self.kernel.view_name(plain));
+                let name = self.kernel.view_name(plain);
+                let text = format!("{name} is broadcast over too many elements");
                 return Err(Box::new(
                     Diagnostic::new(Code::TooLarge, span, text)
                         .label(format!("more than {MAX_SPREAD} elements"))
@@ -148,8 +149,7 @@ impl Lowering<'_, '_> {
     /// extent 1 are broadcast.
     fn bounds(&self, id: TensorId, over: Option<&[i64]>, span: Span) -> Checked<Vec<Bound>> {
         let of = |bound: &carbyne_ir::program::Bound| {
-            let name =
-                || format!("a bound of {}", self.kernel.program.tensor_name(id));
+            let name = || format!("a bound of {}", self.kernel.program.tensor_name(id));
             let sizes = self.vars.sizes(&bound.concat());
             let mut sizes = sizes.map_err(|e| unknown(span, &name(), e))?;
             if let Some(modes) = over {
@@ -186,10 +186,10 @@ impl Lowering<'_, '_> {
                 let bits = buffer.scalar.bits() as u32;
                 if all.saturating_add(len).saturating_mul(self.kernel.n_threads) > MAX_REGISTERS {
                     let text =
-                        format!("%{} needs more registers than the simulator supports", buffer.name);
+                        format!("%{} needs more registers than can be simulated", buffer.name);
                     return Err(Box::new(
                         Diagnostic::new(Code::TooLarge, span, text)
-                            .label(format!("the limit is {MAX_REGISTERS} elements of all threads of a block"))
+                            .label(format!("the limit of a block is {MAX_REGISTERS} elements"))
                             .help("distribute the tensor over the threads, or make it smaller"),
                     ));
                 }

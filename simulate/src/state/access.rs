@@ -4,8 +4,8 @@
 //! access touches no memory. The offset of such an element is [`crate::plan::OUTSIDE`].
 
 use super::race::Clash;
-use super::shared::Denied;
 use super::register_use::RegisterFault;
+use super::shared::Denied;
 use super::{Block, Pending, Shared, Tile, Value, Who};
 use crate::exec::accumulated;
 use crate::plan::{Kernel, Space, View};

@@ -1,10 +1,10 @@
 //! Accumulators of consecutive asynchronous MatMuls. An accumulator is stored as one tile, and its
 //! registers are not accessed individually until another instruction uses them.
 
-use super::clock::Who;
 use super::async_matmul::Flights;
-use super::value::Tile;
+use super::clock::Who;
 use super::register_use::Watched;
+use super::value::Tile;
 
 /// The registers of an accumulator.
 #[derive(Clone, PartialEq)]

@@ -5,9 +5,9 @@
 //! memory.
 
 use super::Who;
+use super::pending_global::{USES_BYTES, UnderWay};
 use super::race::{LastWrite, Shadow};
 use super::shared::Denied;
-use super::pending_global::{USES_BYTES, UnderWay};
 use super::value::{Shadows, Value};
 use crate::inputs::Initial;
 use crate::plan::Inverse;

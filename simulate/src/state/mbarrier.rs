@@ -119,20 +119,20 @@ const UNPUBLISHED: Misuse = Misuse {
     other: None,
 };
 const TOO_EARLY: Misuse = Misuse {
-    what: "gets an arrival that is not ordered after its last phase, and that may count in that \
-           phase",
+    what: "gets an arrival that is not ordered after its last phase, and that may count in \
+           that phase",
     help: "let the thread wait first, for that phase or for threads that waited for it; or correct \
            the barrier's index or its count",
     other: None,
 };
 const COPY_TOO_EARLY: Misuse = Misuse {
-    what: "is used by a copy that is not ordered after its last phase, and whose bytes may count in \
-           that phase",
+    what: "is used by a copy that is not ordered after its last phase, and whose bytes may count \
+           in that phase",
     ..TOO_EARLY
 };
 const PASSES_EARLY: Misuse = Misuse {
-    what: "has a wait of a thread that is not ordered after the previous phase: the wait may return \
-           two phases early",
+    what: "has a wait of a thread that is not ordered after the previous phase: the wait may \
+           return two phases early",
     help: "let every thread wait for each phase in turn, or for threads that have waited",
     other: None,
 };

@@ -6,33 +6,33 @@
 //! without an error computes the same results under every schedule of its threads.
 
 mod access;
+mod accumulators;
 mod arrivals;
+mod async_matmul;
 pub(crate) mod banks;
 pub(crate) mod clock;
-mod async_matmul;
 mod global;
 mod groups;
-mod accumulators;
 mod mbarrier;
+mod pending_global;
 mod pool;
 pub(crate) mod race;
 mod reads;
+mod register_use;
 mod registers;
 mod shared;
-mod pending_global;
 mod value;
-mod register_use;
 
 pub(crate) use access::Failure;
-pub(crate) use clock::Who;
-pub(crate) use async_matmul::{Flights, Issue};
-pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Pages, Written};
 pub(crate) use accumulators::Accumulator;
+pub(crate) use async_matmul::{Flights, Issue};
+pub(crate) use clock::Who;
+pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Pages, Written};
 pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
+pub(crate) use pending_global::{Counted, GlobalElement, InFlight, Stores};
 pub(crate) use pool::RegisterPool;
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
-pub(crate) use pending_global::{Counted, GlobalElement, InFlight, Stores};
 pub(crate) use value::{Tile, Value, same_shadow};
 
 use crate::plan::Kernel;

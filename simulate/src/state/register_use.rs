@@ -1,7 +1,7 @@
 //! The conflicts between accesses to registers and asynchronous MatMuls.
 
-use super::clock::Who;
 use super::async_matmul::Flights;
+use super::clock::Who;
 
 /// The asynchronous MatMuls that use a register.
 #[derive(Copy, Clone, Default, PartialEq)]

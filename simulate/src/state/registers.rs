@@ -5,11 +5,11 @@
 //! a fence. In a kernel with such MatMuls, the last access of every register is stored, together
 //! with pending MatMuls that use it.
 
-use super::clock::Who;
-use super::async_matmul::Flights;
 use super::accumulators::{Accumulator, Held};
-use super::value::{Shadows, Tile, Value};
+use super::async_matmul::Flights;
+use super::clock::Who;
 use super::register_use::{RegisterFault, Watched};
+use super::value::{Shadows, Tile, Value};
 use crate::plan::Mask;
 
 /// A register buffer of all threads.

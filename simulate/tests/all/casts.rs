@@ -105,7 +105,7 @@ fn a_cast_on_the_way_may_not_leave_the_range_of_its_type() {
     let plain = "%Y = %x + 0.0";
     let error = bad(&same(plain, "e4m3"), Code::WrongElement);
     let related: Vec<&str> = error.related.iter().map(|(_, why)| why.as_str()).collect();
-    assert!(related.iter().any(|why| why.starts_with("this cast makes `")), "{related:?}");
+    assert!(related.iter().any(|why| why.starts_with("this cast converts `")), "{related:?}");
     assert!(error.message.contains("is `448`") || error.message.contains("is `-448`"));
     good(&same(plain, "e5m2"), &Options::default());
     good(&same(plain, "f16"), &Options::default());

@@ -53,7 +53,7 @@ fn what_the_simulator_computes_is_right_and_nothing_else_is() {
         assert_eq!(judge(&trial, &wrong, None).unwrap_err().code, Code::SimOutOfBounds);
         wrong = vec![POISON; image.len()];
         let e = judge(&trial, &wrong, None).unwrap_err();
-        assert!(e.notes.iter().any(|n| n.contains("nothing wrote it")), "{e:?}");
+        assert!(e.notes.iter().any(|n| n.contains("no thread wrote it")), "{e:?}");
 
         // The second kernel reads the results of the first.
         trial.advance(Images::from([(c, image.clone())]));

@@ -209,7 +209,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
         )
     };
     right(&text("barrier"));
-    wrong(&text(""), Code::Race, "no barrier stands between");
+    wrong(&text(""), Code::Race, "no barrier is between");
 }
 
 /// A ring of two stages from one warp to another; `consume` reads a stage and releases it.
@@ -267,7 +267,7 @@ fn each_lane_gives_back_what_it_has_read_itself() {
     // Half of the lanes report their reads too early.
     let e = wrong(&ring(&format!("{low} {read} {high}"), 32), Code::Race, "thread 47 reads");
     assert!(e.message.contains("%s[0,16]"), "{e}");
-    wrong(&ring(&format!("{high} {read} {low}"), 32), Code::Race, "no barrier stands between");
+    wrong(&ring(&format!("{high} {read} {low}"), 32), Code::Race, "no barrier is between");
     // Each half reads for itself, equal elements or different ones, and releases them at once.
     let both = |index: &str| {
         let read = read.replace("31 - @t % 32", index);
@@ -284,7 +284,7 @@ fn each_lane_gives_back_what_it_has_read_itself() {
     right(&ring(&half("@t % 2"), 16));
     let late =
         format!("Init <<<#grid, #second>>> (0) -> (%y[0]) if (@t % 32 < 16) {{ {arrive} {read} }}");
-    wrong(&ring(&late, 16), Code::Race, "no barrier stands between");
+    wrong(&ring(&late, 16), Code::Race, "no barrier is between");
 }
 
 /// A ring of two stages from one warp to two others, which both read every stage.
@@ -343,7 +343,7 @@ fn an_arrival_counts_in_one_phase_only() {
     right(&two_readers("mbarrier.arrive(%empty[k % 2])"));
     // At k = 1 one reader arrives in place of the other, which may still read the stage.
     let text = two_readers("mbarrier.arrive(%empty[k / 2 % 2])");
-    let e = wrong(&text, Code::BarrierMisuse, "may count in that one");
+    let e = wrong(&text, Code::BarrierMisuse, "may count in that phase");
     assert!(e.message.starts_with("%empty[0]") && e.label.contains("k = 1"), "{e} {}", e.label);
     assert_eq!(e.related.len(), 1, "{e}");
     // The same happens when both arrive twice at one barrier.
@@ -352,7 +352,7 @@ fn an_arrival_counts_in_one_phase_only() {
             "if (k < 2) { mbarrier.arrive(%empty[0]) } else { mbarrier.arrive(%empty[1]) }",
         ),
         Code::BarrierMisuse,
-        "may count in that one",
+        "may count in that phase",
     );
 }
 
@@ -395,7 +395,7 @@ fn what_a_thread_arrives_for_itself_is_in_order() {
     // The lanes of a warp are ordinary threads.
     right(&alone(32, arrive, ""));
     right(&alone(32, &format!("{arrive} barrier(#w[0]) {arrive}"), ""));
-    let early = "may count in that one";
+    let early = "may count in that phase";
     wrong(&alone(32, &format!("{arrive} {arrive}"), ""), Code::BarrierMisuse, early);
     wrong(&alone(16, arrive, ""), Code::BarrierMisuse, early);
     // Arrivals of the hardware at the completion of copies are not ordered after later statements
@@ -439,7 +439,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
         right(&text(threads, "mbarrier.arrive(%full[1]) barrier mbarrier.arrive(%full[1])"));
     }
     let twice = text(48, "mbarrier.arrive(%full[1]) mbarrier.arrive(%full[1])");
-    wrong(&twice, Code::BarrierMisuse, "may count in that one");
+    wrong(&twice, Code::BarrierMisuse, "may count in that phase");
 }
 
 #[test]
@@ -477,7 +477,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
     right(&text("mbarrier.wait(%full, 0)"));
     // In this schedule the wait is too late to return at once; in others it is not.
     let e = under(&text(""), None).expect_err("it may pass at once");
-    let other_lanes = e.message.contains("two phases ago") || e.message.contains("may count");
+    let other_lanes = e.message.contains("two phases early") || e.message.contains("may count");
     assert!(e.code == Code::BarrierMisuse && other_lanes, "{e}");
 }
 
@@ -525,7 +525,7 @@ fn sources_of_copies_are_overwritten_after_their_wait() {
     // By another thread, which needs a barrier after the wait.
     right(&overwritten(copy, "async.commit async.wait(0) barrier", "", "63 - @t"));
     let text = overwritten(copy, "async.commit barrier async.wait(0)", "", "63 - @t");
-    wrong(&text, Code::Race, "no barrier stands between");
+    wrong(&text, Code::Race, "no barrier is between");
     let text = overwritten(copy, "async.commit barrier", "async.wait(0)", "63 - @t");
     wrong(&text, Code::Race, "while an asynchronous instruction may still read it");
     // Or with an mbarrier that counts the copy.
@@ -599,10 +599,10 @@ fn destinations_of_bulk_stores_are_there_after_the_full_wait() {
         right(&stored(full, &format!("barrier {touch}"), ""));
         let code = if touch == read { Code::Uninitialized } else { Code::Race };
         let e = wrong(&stored(source, &format!("barrier {touch}"), full), code, "bulk.wait(0)");
-        assert!(e.message.contains("while an asynchronous copy to it is under way"), "{e}");
+        assert!(e.message.contains("while an asynchronous copy to it is pending"), "{e}");
         wrong(&stored("bulk.commit", &format!("barrier {touch}"), "bulk.wait(0)"), code, "%B[0]");
         wrong(&stored("bulk.commit bulk.wait(1)", &format!("barrier {touch}"), full), code, "%B");
-        wrong(&stored(full, touch, ""), Code::Race, "no barrier stands between");
+        wrong(&stored(full, touch, ""), Code::Race, "no barrier is between");
     }
     // A wait for the read of the source is enough for the source, and for the end of the block.
     let over = "Move <<<#grid, #one>>> (%x[0]) -> (%s[@t]) atom=st.shared.b32";
@@ -635,7 +635,7 @@ fn bulk_copies_that_add_do_not_wait_for_each_other() {
     let read = "Move <<<#grid, #one>>> (%B[@t]) -> (%x[0]) atom=ld.global.b32";
     wrong(&text(source, &format!("barrier {read}")), Code::Uninitialized, "bulk.wait(0)");
     right(&text("bulk.commit bulk.wait(0)", &format!("barrier {read}")));
-    wrong(&text("bulk.commit bulk.wait(0)", read), Code::Race, "no barrier stands between");
+    wrong(&text("bulk.commit bulk.wait(0)", read), Code::Race, "no barrier is between");
 }
 
 #[test]
@@ -664,7 +664,7 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
 "
         )
     };
-    let ends = "the block may end while an asynchronous copy to its shared memory is under way";
+    let ends = "the block may end while an asynchronous copy to its shared memory is pending";
     let copy = "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32";
     right(&text(copy, "async.commit async.wait(0)"));
     wrong(&text(copy, ""), Code::Race, ends);
@@ -762,7 +762,7 @@ fn what_lies_where_another_tensor_was_written_is_undefined() {
         );
         in_shared(&(allocate + &stmts.concat()))
     };
-    const WHAT: &str = "what lies there was written to another tensor";
+    const WHAT: &str = "its bytes were last written as another tensor";
     right(&text(64, &[GIVE, TAKE, OTHER]));
     let e = wrong(&text(64, &[GIVE, TAKE, OTHER, TAKE]), Code::Uninitialized, WHAT);
     assert!(e.message.starts_with("%s["), "{e}");
@@ -797,7 +797,7 @@ fn what_lies_where_another_tensor_was_written_is_undefined() {
 
 #[test]
 fn shared_memory_begins_undefined_in_each_turn_that_allocates_it() {
-    const WHAT: &str = "nobody wrote it since this turn of the loop allocated it";
+    const WHAT: &str = "no thread wrote it since this iteration of the loop allocated it";
     let text = |before: &str, in_loop: &str, when: &str| {
         in_shared(&format!(
             "  {before}

@@ -384,7 +384,7 @@ fn sums_of_several_blocks_are_what_they_mean_together() {
         let error = run(&wrong, &Options::default()).map(|_| ()).unwrap_err();
         assert_eq!(error.code, Code::WrongElement, "{kernel}");
         assert!(error.label.starts_with("all blocks together"), "{error:?}");
-        assert!(error.notes.iter().all(|n| !n.contains("nothing in the block")), "{error:?}");
+        assert!(error.notes.iter().all(|n| !n.contains("no statement of the block")), "{error:?}");
         // After a run of some blocks, the sums are not compared.
         let some = Options { blocks: Some(2), ..Options::default() };
         let kernel = &good(&wrong, &some).kernels[0];

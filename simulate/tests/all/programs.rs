@@ -118,7 +118,7 @@ fn warps_with_roles_go_their_own_way() {
     let more = right.replacen("k < 4", "k < 3", 1);
     let e = unverified(&more).err().unwrap();
     assert_eq!(e.code, Code::Deadlock, "{e}");
-    assert!(e.label.contains("32 threads do not, thread 0 among them"), "{}", e.label);
+    assert!(e.label.contains("32 threads do not arrive, for example thread 0"), "{}", e.label);
 }
 
 #[test]
@@ -437,7 +437,7 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {{
     good(&text("async.commit\n  async.wait(0)", ""), &Options::default());
     for sync in ["", "async.commit", "async.wait(0)", "async.commit\n  async.wait(1)"] {
         let e = bad(&text(sync, "// HERE"), Code::Uninitialized);
-        assert!(e.message.contains("while an asynchronous copy to it is under way"), "{sync}: {e}");
+        assert!(e.message.contains("while an asynchronous copy to it is pending"), "{sync}: {e}");
         assert_eq!(e.related.len(), 1);
     }
 }

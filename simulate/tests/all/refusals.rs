@@ -24,10 +24,12 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
 #[test]
 fn groups_without_common_operands_have_no_meaning() {
     let private = kernel("Allocate %x:[64].f32.RF\n  Move <<<#grid, #cta>>> (%A) -> (%x) // HERE");
-    assert!(bad(&private, Code::NoDenotation).label.contains("only each thread its own"));
+    assert!(bad(&private, Code::NoDenotation).label.contains("each thread has its own"));
     let views = kernel("Move <<<#grid, #cta>>> (%A[@t]) -> (%B[@t]) // HERE");
     assert!(
-        bad(&views, Code::NoDenotation).label.contains("each thread of the group has its own view")
+        bad(&views, Code::NoDenotation)
+            .label
+            .contains("the threads of the group have different views")
     );
 }
 
@@ -65,7 +67,7 @@ fn warps_execute_their_atoms_whole() {
     );
     let e = unverified(&text).err().unwrap();
     assert_eq!((e.code, e.span.line_col(&text).0), (Code::Deadlock, 15), "{e}");
-    assert_eq!(e.label, "1 lanes are absent, and its membermask names them");
+    assert_eq!(e.label, "1 lanes of the instruction's membermask are not active");
     let all = text.replace("@t != 40", "@t < 64");
     let e = unverified(&all).err().unwrap();
     assert!(

@@ -75,7 +75,7 @@ fn without_the_wait_it_is_a_race_or_too_early() {
     fails(
         &hand_on("mbarrier.arrive(%full)", "mbarrier.wait(%full, 0)"),
         Code::Uninitialized,
-        "an asynchronous copy to it is under way",
+        "an asynchronous copy to it is pending",
     );
 }
 
@@ -131,7 +131,7 @@ Move @swap <<<#grid, #cta>>> (%in) -> (%out) {{
     fails(&both("cluster.arrive_relaxed", "cluster.wait"), Code::Race, race);
     fails(&both("cluster.arrive", ""), Code::Race, race);
     fails(&both("", "cluster.wait"), Code::BarrierMisuse, "has not arrived");
-    fails(&both("cluster.arrive", "cluster.arrive"), Code::BarrierMisuse, "has not waited");
+    fails(&both("cluster.arrive", "cluster.arrive"), Code::BarrierMisuse, "without a wait between");
     let some = both("if (@t < 32) { cluster.arrive }", "if (@t < 32) { cluster.wait }");
     fails(&some, Code::Race, race);
     let half = both("cluster.arrive", "if (@t < 32) { cluster.wait } else { cluster.wait }");
@@ -253,10 +253,10 @@ fn bytes_of_boxes_are_counted_and_seen_after_the_wait() {
     fails(
         &corner("mbarrier.expect(%full, 512)", wait),
         Code::UnmetWait,
-        "512 bytes came that nobody expected",
+        "512 bytes arrived without an expect",
     );
     fails(&corner("", wait), Code::UnmetWait, "1 arrivals are missing, and 1024 bytes came");
-    fails(&corner(expect, "barrier"), Code::Uninitialized, "under way");
+    fails(&corner(expect, "barrier"), Code::Uninitialized, "is pending");
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn what_other_blocks_lack_or_get_is_named() {
     );
     // Either block may arrive twice before the other has arrived once.
     let twice = shared_tile(both, "mbarrier.arrive(%empty.peer(0))");
-    fails(&twice, Code::BarrierMisuse, "may count in that one");
+    fails(&twice, Code::BarrierMisuse, "may count in that phase");
     let first = shared_tile(both, "if (@r == 0) { mbarrier.arrive(%empty.peer(0), 2) }");
     fails(&first, Code::UnmetWait, "phase 2");
     let nine = "multicast=9 atom=cp.async.bulk.shared.global.multicast";

@@ -47,7 +47,7 @@ fn multiplications_are_waited_for_now_and_then() {
         let e = run(&multiply(1100, each, "wgmma.commit wgmma.wait(0)")).expect_err(each);
         assert_eq!(e.code, Code::TooLarge, "{each}: {e}");
     }
-    let e = run(&multiply(2, "wgmma.commit", "")).expect_err("nobody waits");
+    let e = run(&multiply(2, "wgmma.commit", "")).expect_err("no thread waits");
     assert!(e.code == Code::Race && e.message.contains("may end while an asynchronous MatMul"));
 }
 
