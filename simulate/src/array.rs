@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_array() {
+    fn refuses_files_that_are_not_arrays() {
         let good = Array { scalar: Scalar::F32, shape: vec![2], values: vec![1, 2] };
         let good = good.to_npy().unwrap();
         for n in 0..good.len() {

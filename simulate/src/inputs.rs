@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_equal_now_and_then() {
+    fn compared_numbers_are_sometimes_equal() {
         let decides = |divides| Decides {
             compared: true,
             literals: vec![6.0, 0.1, 1e30],

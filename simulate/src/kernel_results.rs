@@ -289,7 +289,7 @@ impl<'k> Oracle<'k> {
 /// in order.
 ///
 /// # Errors
-/// Those of [`Oracle::wanted`].
+/// The errors of [`Oracle::wanted`].
 pub(crate) fn by_meaning(
     oracle: &Oracle<'_>,
     mut put: impl FnMut(usize, i64, Value),

@@ -448,7 +448,7 @@ fn run_kernel(
 /// Adds the counts to the report.
 fn count(kernel: &Kernel<'_>, counts: Counts, report: &mut KernelReport) {
     report.unchecked.extend(counts.skipped.iter().map(|site| {
-        let why = "each thread of a group has its own view of an operand";
+        let why = "the threads of a group have different views of an operand";
         (kernel.sites[*site as usize].line, why.to_owned())
     }));
     report.unchecked.sort();

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_numpy_writes() {
+    fn reads_headers_of_numpy() {
         let three = Header { descr: "<f4", fortran_order: false, shape: vec![3, 4] };
         for text in [
             "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }   \n",
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not() {
+    fn refuses_other_headers() {
         let good = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
         assert!(Header::read(good).is_ok());
         for n in 0..good.len() {

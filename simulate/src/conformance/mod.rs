@@ -114,7 +114,7 @@ pub fn cases(atom: &Atom) -> Vec<Case> {
 /// none for an element that is not written.
 ///
 /// # Errors
-/// Those of [`simulate`].
+/// The errors of [`simulate`].
 pub fn expected(
     program: &Program,
     probe: &Probe,

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_meet_in_every_combination() {
+    fn limits_occur_in_every_combination() {
         let n = ends(Scalar::F32).len() as u64;
         let of = |order, e| spread(Scalar::F32, Some(order), (0, e), 0);
         let pairs: BTreeSet<(u64, u64)> = (0..n * n).map(|e| (of(0, e), of(1, e))).collect();

@@ -365,7 +365,7 @@ impl Chain {
     /// roundings and comparisons that such an error can change are in doubt.
     ///
     /// # Errors
-    /// Those of `fetch`.
+    /// The errors of `fetch`.
     pub fn evaluate<E>(
         &self,
         output: usize,
@@ -708,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_what_it_is_of_the_whole() {
+    fn a_part_equals_that_part_of_the_whole() {
         let (m, n) = (5i64, 7i64);
         let chain = softmax(m, n);
         let x = |e: i64| ((e * 37 % 11) as f64 - 5.0) / 3.0;
@@ -731,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_around_are_one_number() {
+    fn padding_has_one_value() {
         let values = vec![shape(&[2, 3], Some(0)), shape(&[4, 4], None)];
         let op = StepOp::Pad { before: vec![1, 0], value: 9.0 };
         let steps = vec![Step { op, inputs: vec![Input::Value(0)], output: 1 }];
@@ -752,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_grow_with_what_cancels() {
+    fn scales_include_cancelled_terms() {
         // (x + y) - x with a large x: the scale of the result is that of x, because the sum is
         // rounded.
         let values =
@@ -776,7 +776,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_doubt_allows_both() {
+    fn a_comparison_in_doubt_allows_both_results() {
         // Select (x < y, 1, 5), where x and y are the same sum.
         let values = vec![
             shape(&[1], Some(0)),

@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn products_in_blocks_are_those_one_by_one() {
+    fn blocked_products_equal_separate_products() {
         let (rows, n, k) = (300, 7, 6);
         let number = |i: usize| ((i * 37 % 101) as f64 - 50.0) / 8.0;
         let a: Vec<f64> = (0..rows * k).map(number).collect();

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_gathered_of_modes_without_elements() {
+    fn gathers_from_empty_modes_are_empty() {
         let of = |modes: &[i64]| Region::whole(modes);
         let some = Region { axes: vec![Axis::of(vec![1, 2]), Axis::of(vec![])] };
         assert_eq!(of(&[4, 0]).gather(&[], &some), [0.0; 0]);

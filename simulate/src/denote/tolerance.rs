@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_near_what_is_not_finite() {
+    fn nothing_is_near_infinity_or_nan() {
         let bound = ErrorBound::relative(0.5f64.powi(11));
         let sum = Meaning::MatMul { l: 1, m: 1, n: 1, k: 64, set: true, acc: Scalar::F32 };
         for m in

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn quotients_of_integers_are_what_they_mean() {
+    fn quotients_of_integers_equal_their_meaning() {
         for scalar in [Scalar::I8, Scalar::U8] {
             for (x, y) in (0..1u64 << 16).map(|p| (p & 0xff, p >> 8)) {
                 let number = |raw| decode(scalar, raw);

@@ -103,15 +103,16 @@ impl Runner<'_> {
         // The deviation of results from their shadows is measured where results are computed.
         let measured = self.mode.statements || rounds(atom).0 == Rounds::Decides;
         let plain = atom.private && !self.kernel.has_flights && !(measured && self.mode.shadows);
-        let done = match plain && self.privately(atom, leaf.site, active, &mut scratch).is_some() {
-            true => {
-                self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
-                let threads = active.threads().count() as u64;
-                self.counts.multiply_adds += threads * atom.multiply_adds();
-                Ok(())
-            }
-            false => self.atom_with(i, leaf, atom, active, &mut scratch),
-        };
+        let done =
+            match plain && self.register_atom(atom, leaf.site, active, &mut scratch).is_some() {
+                true => {
+                    self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
+                    let threads = active.threads().count() as u64;
+                    self.counts.multiply_adds += threads * atom.multiply_adds();
+                    Ok(())
+                }
+                false => self.atom_with(i, leaf, atom, active, &mut scratch),
+            };
         self.counts.ends(leaf.site, scratch.beyond.take());
         let stated = std::mem::take(&mut scratch.stated);
         if stated > 0.0 {

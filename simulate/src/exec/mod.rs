@@ -349,7 +349,7 @@ impl<'k> Runner<'k> {
         match &leaf.how {
             How::Atom(bound) => self.atom(i, leaf, bound, active),
             How::Bulk(copy) => self.bulk(i, leaf, copy, active),
-            How::Meaning(meaning) if leaf.alone => self.alone(i, leaf, meaning, active),
+            How::Meaning(meaning) if leaf.alone => self.single_threads(i, leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {
                 // The solver places a barrier here when it decomposes a spec of several threads.
                 self.synchronize(together);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn wrong_elements_are_described() {
         let one = |e: i64| (e % 128) as u16;
         assert_eq!(note(&[4, 4], |_| true, one), "all 16 elements that were compared are wrong");
         let tile = note(&[4, 4], |e| e % 4 < 2 && e / 4 >= 2, one);

@@ -39,7 +39,7 @@ impl<'k> RegisterOperand<'k> {
 
 impl Runner<'_> {
     /// Executes an atom with [`BoundAtom::private`] for the active threads. None if a thread fails.
-    pub(super) fn privately(
+    pub(super) fn register_atom(
         &mut self,
         atom: &BoundAtom,
         site: u32,

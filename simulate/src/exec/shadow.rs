@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_rounded_but_to_integers() {
+    fn shadows_round_to_integers_only() {
         use Scalar::{Bool, F16, F32, I8, I32};
         let x = 1.0 + 0.5f64.powi(40);
         assert_eq!(unary(UnaryOp::Cast, F32, F16, x), x);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn products_of_batches_keep_apart() {
+    fn products_of_batches_are_separate() {
         // l = 2, m = n = k = 1: two products.
         let mut d = [1.0, 2.0];
         matmul([2, 1, 1, 1], Scalar::F16, &[3.0, 5.0], &[7.0, 11.0], &mut d);

@@ -56,7 +56,7 @@ impl Task<'_> {
 
 impl Runner<'_> {
     /// Executes a leaf for each active thread. All lanes of a warp read before any of them writes.
-    pub(super) fn alone(
+    pub(super) fn single_threads(
         &mut self,
         i: usize,
         leaf: &LeafSpec,
@@ -183,7 +183,7 @@ impl Runner<'_> {
         let mut kept = Vec::new();
         // An elementwise leaf reads no input at an element that it does not write.
         let wanted = match to.is_bounded() && meaning.is_elementwise() {
-            true => Some((to, self.alone_base(task, thread)?)),
+            true => Some((to, self.output_base(task, thread)?)),
             false => None,
         };
         for (i, source) in leaf.inputs.iter().enumerate() {
@@ -223,7 +223,7 @@ impl Runner<'_> {
         results: &Tile,
     ) -> Checked<()> {
         let (output, n, adds) = (task.leaf.outputs[0], task.n(), task.adds());
-        let base = self.alone_base(task, thread)?;
+        let base = self.output_base(task, thread)?;
         let rank = self.peer(output, thread, task.leaf.site)?;
         self.note_remote(rank, who);
         for e in 0..n {
@@ -238,7 +238,7 @@ impl Runner<'_> {
     }
 
     /// The start of the output of a thread.
-    fn alone_base(&self, task: &Task<'_>, thread: usize) -> Checked<Base> {
+    fn output_base(&self, task: &Task<'_>, thread: usize) -> Checked<Base> {
         let base = task.to.base(task.to_start, &self.env, thread);
         base.map_err(|e| errors::bad_index(self.kernel, task.leaf.site, e))
     }

@@ -119,7 +119,7 @@ impl<'p> Variables<'p> {
     /// The sizes of a tensor that may have no elements; see [`Variables::layout`].
     ///
     /// # Errors
-    /// Those of [`Variables::layout`].
+    /// The errors of [`Variables::layout`].
     pub(crate) fn sizes(&self, layout: &Layout<Dim>) -> Result<Sizes, NoIndex> {
         Ok(Sizes::eval(layout, self.arena(), &|v| self.constant_of(v))?)
     }

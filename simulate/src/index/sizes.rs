@@ -23,7 +23,7 @@ impl Sizes {
     /// The sizes of a layout whose symbols have these values.
     ///
     /// # Errors
-    /// Those of [`Layout::eval`], except for an extent of 0.
+    /// The errors of [`Layout::eval`], except for an extent of 0.
     pub(crate) fn eval(
         layout: &Layout<Dim>,
         arena: &ExprArena,

@@ -161,12 +161,14 @@ impl Who<'_> {
         let who = self.of(leaf.threads, false);
         let thread_tensor = &self.kernel.thread_tensors[leaf.threads];
         let work = match &leaf.how {
-            How::Atom(atom) if atom.private => privately(atom).saturating_mul(who.threads),
+            How::Atom(atom) if atom.private => register_atom(atom).saturating_mul(who.threads),
             How::Atom(atom) => {
                 let instances = who.threads.div_ceil(atom.group.max(1) as u64);
                 self.atom(atom).saturating_mul(instances)
             }
-            How::Meaning(m) if leaf.alone => self.alone(leaf, m).saturating_mul(who.threads),
+            How::Meaning(m) if leaf.alone => {
+                self.single_thread(leaf, m).saturating_mul(who.threads)
+            }
             How::Meaning(m) => {
                 let ordered = if leaf.ordered { self.meet() } else { 0 };
                 let groups =
@@ -209,7 +211,7 @@ impl Who<'_> {
     }
 
     /// The execution of a leaf by its meaning, by a thread.
-    fn alone(self, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
+    fn single_thread(self, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
         let each = |source: &Source| -> u64 {
             match self.space(source) {
                 Some(Space::Registers(_) | Space::Index | Space::Param(_)) | None => 2,
@@ -253,7 +255,7 @@ impl Who<'_> {
 }
 
 /// The execution of an atom by a thread on its own registers.
-fn privately(atom: &BoundAtom) -> u64 {
+fn register_atom(atom: &BoundAtom) -> u64 {
     if matches!(atom.op, BoundOp::MatMul { extents: [1, 1, 1, 1], .. }) {
         return 2;
     }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_anywhere_of_no_elements() {
+    fn layouts_without_elements_have_empty_inverses() {
         for leaves in [&[(0, 1)][..], &[(4, 1), (0, 4)], &[(6, 4), (4, 1), (0, 3)]] {
             let inverse = Inverse::new(leaves).unwrap();
             assert!((-2..20).all(|at| inverse.element(at).is_none()), "{leaves:?}");

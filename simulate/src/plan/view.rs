@@ -345,7 +345,7 @@ impl Dist {
     /// several groups have a tensor each.
     ///
     /// # Errors
-    /// Those of [`Dist::new`].
+    /// The errors of [`Dist::new`].
     pub(crate) fn of_groups(
         tv: &Layout<i64>,
         groups: &[Vec<u16>],

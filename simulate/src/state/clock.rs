@@ -627,7 +627,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_of_lanes_is_exact() {
+    fn entries_track_each_lane_exactly() {
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;
         let mut below = |n: u64| {
             random ^= random << 13;

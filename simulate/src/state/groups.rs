@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_without_anything_count() {
+    fn empty_groups_count() {
         let mut groups: Groups<Vec<u8>> = Groups::default();
         groups.open.push(1);
         groups.commit();

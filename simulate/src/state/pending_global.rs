@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_waited_for_the_phase_may_write_what_a_copy_has_read() {
+    fn threads_after_the_phase_may_overwrite_sources() {
         let mut clocks = Clocks::new(1, 64, 1);
         let mbarrier = clocks.mbarrier(0, 0, 1);
         let mut uses = UnderWay::default();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_put_to_elements_together() {
+    fn accumulating_copies_do_not_wait_for_each_other() {
         let clocks = Clocks::new(1, 32, 0);
         let who = clocks.warp(0, 0, 1, 1);
         let (add, max) = (Some(AccumulateOp::Add), Some(AccumulateOp::Max));

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_releases_others_get() {
+    fn released_registers_can_be_requested() {
         // The numbers of CUTLASS for a producer and two consumers.
         let mut pool = RegisterPool::new(384, 65_536, 255);
         assert_eq!((pool.of(0), pool.free()), (168, 0));

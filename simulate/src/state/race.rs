@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_barrier_taught_the_next_passes_on() {
+    fn barriers_are_transitive() {
         let mut w = world();
         w.write(0).unwrap();
         w.barrier(&[0, 1]);
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn who_releases_and_who_acquires_are_lanes() {
+    fn lanes_release_and_acquire_separately() {
         let mut w = world();
         w.write(3).unwrap();
         let lane = |warp, l: u32| Part { rank: 0, warp, lanes: 1 << l };
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collective_is_nobodys_own() {
+    fn a_collective_is_a_separate_agent() {
         let mut w = world();
         let all: Vec<u16> = (0..96).collect();
         let who = w.clocks.group(0, &all, 1, 1);
@@ -540,7 +540,7 @@ mod tests {
     /// Two warps run statements in which some lanes read some granules and then write or accumulate
     /// into some. Only accesses without a conflict are made.
     #[test]
-    fn accesses_conflict_as_if_all_earlier_ones_were_kept() {
+    fn detection_equals_a_reference_with_all_accesses() {
         const N: usize = 3;
         const LANES: usize = 4;
         let mut x = 88_172_645_463_325_252u64;

@@ -389,7 +389,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn granules_that_share_a_record_are_as_those_alone() {
+    fn shared_records_equal_separate_records() {
         const N: usize = 6;
         let mut clocks = Clocks::new(1, 64, 0);
         let new = || LastReads::new(3);
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_come_after_what_others_read_in_earlier_statements() {
+    fn lanes_come_after_reads_of_earlier_statements() {
         let clocks = Clocks::new(1, 32, 0);
         let mut reads = LastReads::new(clocks.n_readers());
         let by = |lane, serial| {

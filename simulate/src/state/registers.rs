@@ -85,7 +85,7 @@ impl Registers {
     /// Writes a register.
     ///
     /// # Errors
-    /// Those of [`Registers::read`].
+    /// The errors of [`Registers::read`].
     #[inline]
     pub(crate) fn write(
         &mut self,

@@ -150,8 +150,8 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
 }
 
 #[test]
-fn what_is_not_read_is_zero_and_not_counted() {
-    // Of each sixteen bytes, no number, one, two or three are read.
+fn unread_elements_are_zero_and_not_counted() {
+    // Cases: no number of each sixteen bytes is read, or one, two or three.
     let report = under(&copy("@t % 4"), None).unwrap_or_else(|e| panic!("{e}: {}", e.label));
     let (a, b) = (array(&report, "A"), array(&report, "B"));
     for e in 0..128 {

@@ -47,7 +47,7 @@ fn atoms(table: &AtomTable) -> Vec<(Atom, bool)> {
 }
 
 #[test]
-fn every_atom_computes_what_its_spec_means() {
+fn every_atom_computes_the_meaning_of_its_spec() {
     let mut n = 0;
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
@@ -177,7 +177,7 @@ fn written(text: &str, table: &AtomTable) -> Option<Vec<Option<Array>>> {
 }
 
 #[test]
-fn shuffles_do_what_the_leaf_without_an_atom_does() {
+fn shuffles_equal_the_leaf_without_an_atom() {
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
         let mut n = 0;

@@ -42,7 +42,7 @@ fn each(f: impl Fn(i64, i64) -> i64) -> Vec<f64> {
 }
 
 #[test]
-fn the_oracle_knows_what_is_spread() {
+fn the_oracle_supports_broadcast() {
     let body = |operand: &str| {
         format!(
             "(%X, {operand}) -> (%Y) {{

@@ -51,7 +51,7 @@ fn the_residue_of_a_rounding_is_the_same_however_it_is_written() {
 }
 
 #[test]
-fn residues_of_two_kernels_are_held_to_what_they_mean() {
+fn residues_of_two_kernels_are_compared() {
     let body = "Spec @l <<<#grid:[1], #cta:[32]>>> (%A, %H) -> (%L) means {
   %L = %A - cast(%H, f32)
 } {
@@ -271,7 +271,8 @@ fn a_wrong_low_term_of_a_split_product_is_found() {
 
 #[test]
 fn a_residue_may_be_written_otherwise() {
-    let products = "  MatMul (%hs, %bhs) -> (%c)\n  MatMul (%ls, %bhs) -> (%c)\n  MatMul (%hs, %bls) -> (%c)\n";
+    let products = "  MatMul (%hs, %bhs) -> (%c)\n  MatMul (%ls, %bhs) -> (%c)\n  \
+                    MatMul (%hs, %bls) -> (%c)\n";
     let text = terms(products);
     let negated = text.replace("%a - cast(%h, f32)", "%a + -cast(%h, f32)");
     // The subtracted number is another cast of the same value.
@@ -286,7 +287,7 @@ fn a_residue_may_be_written_otherwise() {
 }
 
 #[test]
-fn what_rounds_is_said_of_types() {
+fn meanings_state_which_types_round() {
     let text = "carbyne 2
 %A:[8].f32.GL
 %D:[8].f64.GL
@@ -356,7 +357,7 @@ Spec @k <<<#grid:[1], #cta:[64]>>> (%X) -> (%Y) means {{
 }
 
 #[test]
-fn what_a_cast_is_to_a_meaning_is_no_part_of_one() {
+fn roles_of_casts_do_not_occur_in_means() {
     let text = quantized("  %q = cast(%a * 3.0, e4m3)\n  %Y = cast(%q, f32) / 3.0");
     let module = carbyne_ir::text::parse(
         &text.replace("e4m3), f32) / 3.0\n} {", "e4m3, meant=yes), f32) / 3.0\n} {"),
@@ -387,7 +388,8 @@ Spec @two (%A, %T) -> (%C) means {{\n  %C = %A * 3.0 - cast(%T, f32)\n}}\n"
     };
     let one = |of: &str| {
         format!(
-            "{tensors}Spec @all (%A) -> (%T, %C) means {{\n  %T = cast(%A * 3.0, bf16)\n  %C = %A * 3.0 - {of}\n}}\n"
+            "{tensors}Spec @all (%A) -> (%T, %C) means {{\n  \
+             %T = cast(%A * 3.0, bf16)\n  %C = %A * 3.0 - {of}\n}}\n"
         )
     };
     let parent = two("cast(%A * 3.0, bf16)");

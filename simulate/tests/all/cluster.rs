@@ -56,7 +56,7 @@ fn a_barrier_of_the_block_does_not_order_the_cluster() {
 }
 
 #[test]
-fn a_block_waits_for_those_who_read_its_memory() {
+fn a_block_waits_for_readers_of_its_memory() {
     let e = run(&exchange(SYNC, "")).err().unwrap();
     assert_eq!(e.code, Code::Race);
     assert!(

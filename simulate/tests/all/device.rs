@@ -17,7 +17,7 @@ Move @copy (%C) -> (%D)
 ";
 
 #[test]
-fn what_the_simulator_computes_is_right_and_nothing_else_is() {
+fn only_results_of_the_simulator_pass() {
     let program = support::program(TEXT);
     let table = AtomTable::new(Arch::Sm80);
     for inputs in [Inputs::Seed(3), Inputs::Ints(3)] {

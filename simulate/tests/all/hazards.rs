@@ -68,7 +68,7 @@ Spec @k <<<#grid, #cta>>> (%A, %B) -> (%B) {{
 }
 
 #[test]
-fn which_lane_is_elected_is_not_said() {
+fn the_elected_lane_is_unspecified() {
     let first = "#cta.tile([32])[0].elect()";
     right(&elected(first, first));
     let e = wrong(&elected(first, "#cta[0]"), Code::Race, "thread 31 writes %s[0]");
@@ -83,7 +83,7 @@ fn which_lane_is_elected_is_not_said() {
 }
 
 #[test]
-fn who_elected_waits_must_have_issued() {
+fn the_elected_lane_that_waits_must_have_issued() {
     let text = |waiter: &str| {
         format!(
             "carbyne 2
@@ -116,7 +116,7 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
 }
 
 #[test]
-fn of_a_lane_the_low_five_bits_count() {
+fn only_the_low_five_bits_of_a_lane_count() {
     let text = |lane: i64| {
         format!(
             "carbyne 2
@@ -173,7 +173,11 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
         )
     };
     right(&text("align=128", ""));
-    let e = wrong(&text("reuses=%full", ""), Code::BarrierMisuse, "written over %full[0]");
+    let e = wrong(
+        &text("reuses=%full", ""),
+        Code::BarrierMisuse,
+        "writes bytes of the live mbarrier %full[0]",
+    );
     assert!(e.message.starts_with("%s[0]"), "{e}");
     let copy = "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32
   async.commit
@@ -256,7 +260,7 @@ Spec @ring <<<#grid, #cta>>> (%in) -> (%out) {{
 }
 
 #[test]
-fn each_lane_gives_back_what_it_has_read_itself() {
+fn each_lane_releases_its_own_reads() {
     let read = "Move <<<#grid, #second>>> (%s[k % 2][31 - @t % 32]) -> (%y[0])";
     let arrive = "mbarrier.arrive(%empty[k % 2])";
     let low = format!("if (@t % 32 < 16) {{ {arrive} }}");
@@ -346,7 +350,7 @@ fn an_arrival_counts_in_one_phase_only() {
     let e = wrong(&text, Code::BarrierMisuse, "may count in that phase");
     assert!(e.message.starts_with("%empty[0]") && e.label.contains("k = 1"), "{e} {}", e.label);
     assert_eq!(e.related.len(), 1, "{e}");
-    // The same happens when both arrive twice at one barrier.
+    // Two arrivals of both at one barrier cause this error, too.
     wrong(
         &two_readers(
             "if (k < 2) { mbarrier.arrive(%empty[0]) } else { mbarrier.arrive(%empty[1]) }",
@@ -386,7 +390,7 @@ Spec @k <<<#grid, #cta>>> (%A, %B) -> (%B) {{
 }
 
 #[test]
-fn what_a_thread_arrives_for_itself_is_in_order() {
+fn arrivals_of_one_thread_are_ordered() {
     let arrive = "mbarrier.arrive(%full)";
     let first = |what: &str| format!("Spec <<<#grid, #cta[0]>>> (%full) -> () {{ {what} }}");
     right(&alone(1, &first(arrive), ""));
@@ -626,8 +630,12 @@ fn bulk_copies_that_add_do_not_wait_for_each_other() {
     let text = |wait: &str, then: &str| {
         let text = stored(wait, then, source)
             .replace("(%A) -> (%B) {\n  #one", "(%A, %B) -> (%B) {\n  #one");
-        text.replacen("Move <<<#grid, #first>>> (%s) -> (%B) atom=cp.async.bulk.global.shared",
-            "Move.add <<<#grid, #first>>> (%s) -> (%B) atom=cp.reduce.async.bulk.global.shared.add.f32", 1)
+        text.replacen(
+            "Move <<<#grid, #first>>> (%s) -> (%B) atom=cp.async.bulk.global.shared",
+            "Move.add <<<#grid, #first>>> (%s) -> (%B) \
+             atom=cp.reduce.async.bulk.global.shared.add.f32",
+            1,
+        )
     };
     right(&text(source, add));
     let red = "Move.add <<<#grid, #one>>> (%x[0]) -> (%B[@t]) atom=red.global.add.f32";
@@ -685,7 +693,7 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
 /// `fence.async` applies to shared memory: the copy engine does not see writes of threads to global
 /// memory within a kernel.
 #[test]
-fn copies_do_not_see_what_threads_write_to_global_memory() {
+fn copies_do_not_see_global_writes_of_threads() {
     let text = |tensor: &str| {
         format!(
             "carbyne 2
@@ -743,7 +751,7 @@ Spec @k <<<#grid:[1], #cta:[@t < 64]>>> (%A) -> (%B) {{
 }
 
 #[test]
-fn what_lies_where_another_tensor_was_written_is_undefined() {
+fn bytes_written_as_another_tensor_are_undefined() {
     const GIVE: &str = "  Move <<<#one>>> (%x[0]) -> (%s[@t])
   barrier
 ";
@@ -864,7 +872,7 @@ fn shared_memory_begins_undefined_in_each_turn_that_allocates_it() {
 }
 
 #[test]
-fn threads_that_are_a_turn_ahead_leave_the_others_theirs() {
+fn threads_ahead_by_an_iteration_keep_the_tensor_of_others() {
     // A barrier at the start of each iteration precedes the writes, so slow threads may still read
     // the tensor of the previous iteration.
     right(&in_shared(

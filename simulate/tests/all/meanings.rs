@@ -100,7 +100,7 @@ Spec @softmax <<<#grid, #cta>>> (%X) -> (%Y) means {
 ";
 
 #[test]
-fn an_algorithm_of_its_own_means_the_same() {
+fn a_different_algorithm_has_the_same_meaning() {
     // Without the subtraction of the largest element, which affects only rounding.
     let report = good(SOFTMAX, &Options::default());
     let kernel = &report.kernels[0];
@@ -134,14 +134,14 @@ fn other_algorithms_are_found() {
 }
 
 #[test]
-fn sampled_blocks_are_compared_with_what_they_wrote() {
+fn sampled_blocks_are_compared_on_their_writes() {
     let options = Options { blocks: Some(2), ..Options::default() };
     let kernel = &good(SOFTMAX, &options).kernels[0];
     assert_eq!((kernel.elements, kernel.checked, kernel.complete), (64, true, false));
 }
 
 #[test]
-fn what_nobody_writes_is_reported_without_a_meaning() {
+fn unwritten_outputs_are_reported_without_a_meaning() {
     let text = "carbyne 2
 %X:[64].f32.GL
 %Y:[64].f32.GL
@@ -309,7 +309,7 @@ Spec @k (%A, %B) -> (%C, %D, %E, %F) means {
 }
 
 #[test]
-fn specs_inside_may_say_what_they_mean() {
+fn inner_specs_may_have_meanings() {
     let text = |means: &str| {
         format!(
             "carbyne 2
@@ -370,7 +370,7 @@ fn split(kernel: &str) -> String {
 }
 
 #[test]
-fn sums_of_several_blocks_are_what_they_mean_together() {
+fn sums_of_several_blocks_are_compared_together() {
     let means = "Spec @f <<<#grid, #cta>>> (%A, %B, %C) -> (%C) means {
   MatMul (%A, %B) -> (%t)
   BinaryPointwise.add (%C, %t) -> (%C)
@@ -435,7 +435,7 @@ fn a_flat_function_hides_nothing() {
 }
 
 #[test]
-fn what_a_type_does_not_hold_is_stored_as_an_infinity() {
+fn numbers_beyond_a_type_are_stored_as_infinity() {
     let large = "UnaryPointwise.abs (%X) -> (%a)
   BinaryPointwise.add (%a, 2.0) -> (%b)
   BinaryPointwise.mul (%b, 1e6) -> (%c)
@@ -506,7 +506,7 @@ Spec @second (%T) -> (%Y) means {
 }
 
 #[test]
-fn what_cannot_be_compared_with_a_parent_is_an_error() {
+fn programs_without_common_tensors_are_an_error() {
     let plain = Options::default();
     let renamed = SOFTMAX.replace("%Y", "%Z");
     let (code, message) = compared(&renamed, SOFTMAX, &plain).unwrap_err();
@@ -528,6 +528,6 @@ fn what_cannot_be_compared_with_a_parent_is_an_error() {
         .replace("[@i, @t]", "[3 - @j, @t]");
     let one = Options { blocks: Some(1), ..Options::default() };
     let (code, message) = compared(&backwards, &silent, &one).unwrap_err();
-    assert!(code == Code::OtherSpec && message.contains("nothing of %Y"), "{message}");
+    assert!(code == Code::OtherSpec && message.contains("no element of %Y"), "{message}");
     assert_eq!(compared(&backwards, &silent, &plain), Ok(vec![128]));
 }

@@ -204,7 +204,9 @@ fn check(name: &str, src: &str, arch: Arch) -> (usize, Vec<String>) {
                 let (other, why) = outcome(&mutant, &table, Some(seed));
                 if (other == "ok") != (code == "ok") {
                     let first = why.lines().next().unwrap_or("");
-                    wrong.push(format!("{statement}: {word}={other} under schedule {seed}, {code} else\n    {first}"));
+                    wrong.push(format!(
+                        "{statement}: {word}={other} under schedule {seed}, {code} otherwise\n    {first}"
+                    ));
                 }
             }
             let want = expected.remove(word).unwrap_or("nothing");
@@ -223,7 +225,7 @@ fn check(name: &str, src: &str, arch: Arch) -> (usize, Vec<String>) {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn every_change_is_reported_as_what_it_is() {
+fn every_mutation_is_reported_with_its_code() {
     let mut all = vec![];
     for (name, src, arch) in PROGRAMS {
         let (n, wrong) = check(name, src, arch);

@@ -93,7 +93,7 @@ const BODIES: [&str; 6] = [
 ];
 
 #[test]
-fn every_way_of_moving_a_tile_moves_what_there_is() {
+fn every_way_of_moving_a_tile_moves_existing_elements() {
     for body in BODIES {
         for (m, n) in [(100, 37), (131, 77), (16, 8), (17, 8), (1, 1), (15, 9)] {
             let arrays = [("A", matrix(m, n, number))];
@@ -133,7 +133,7 @@ fn nothing_is_written_behind_the_end() {
 }
 
 #[test]
-fn what_lies_outside_reads_as_zero() {
+fn elements_outside_read_as_zero() {
     // Tiles of the matrix are moved to complete tiles.
     for body in BODIES {
         let text = tiled("let M = 20, N = 10\n%A:[M,N].f32.GL\n%Z:[32,16].f32.GL\n", body)
@@ -153,7 +153,7 @@ fn what_lies_outside_reads_as_zero() {
 }
 
 #[test]
-fn elements_that_are_there_are_compared_and_others_are_not() {
+fn only_existing_elements_are_compared() {
     let wrong = "  Move (%a) -> (%x)\n  %y = %x * 2\n  Move (%y) -> (%b)\n";
     let e = bad_with(&tiled(&constant(17, 9), wrong), Code::WrongElement, &Options::default());
     assert!(e.message.starts_with("%B["), "{e}");
@@ -230,7 +230,7 @@ Spec @softmax <<<#grid:[@i < ceil_div(M, 8)], #cta:[32]>>> (%X) -> (%Y) means {
 }
 
 #[test]
-fn asynchronous_copies_bring_zeros_and_are_counted_for_what_they_read() {
+fn asynchronous_copies_write_zeros_and_count_read_bytes() {
     let text = |n: i64| {
         format!(
             "carbyne 2
@@ -265,7 +265,7 @@ Spec @k <<<#grid:[1], #cta:[@t < 32]>>> (%A) -> (%Z) {{
 }
 
 #[test]
-fn atoms_access_what_there_is() {
+fn atoms_access_existing_elements_only() {
     // Two blocks add to one tensor of 70 numbers; the second has threads without elements.
     let text = "carbyne 2
 let N = 70
@@ -303,7 +303,7 @@ Spec @k <<<#grid:[1], #cta:[@t < 32]>>> (%A) -> (%Z) {
 }
 
 #[test]
-fn what_would_be_written_outside_is_not_read() {
+fn elements_written_outside_are_not_read() {
     // Thread 5 writes elements that the others may read; for a tensor of 20 numbers, no thread may
     // move elements from 20 on.
     let text = |n: i64, atom: &str| {
@@ -466,7 +466,7 @@ proptest! {
     #![proptest_config(testing::config(200))]
 
     #[test]
-    fn any_tiles_move_what_there_is_and_nothing_else(tiled in tiles()) {
+    fn any_tiles_move_exactly_the_existing_elements(tiled in tiles()) {
         let [m, n] = tiled.extents;
         let symbols = if tiled.symbols { vec![("M", m), ("N", n)] } else { vec![] };
         let mut arrays = vec![("A", matrix(m, n, number))];
@@ -577,14 +577,14 @@ proptest! {
     /// The results of a chain outside of the tile do not affect the others, for any output of the
     /// chain.
     #[test]
-    fn chains_of_partial_tiles_mean_what_they_are((n, reduction, shared, steps) in chain_steps()) {
+    fn chains_of_partial_tiles_equal_their_meanings((n, reduction, shared, steps) in chain_steps()) {
         let text = chain(n, ["sum", "max", "min"][reduction], shared, &steps);
         good(&text, &Options { inputs: Inputs::Ints(5), ..with(&[], &[]) });
     }
 }
 
 #[test]
-fn what_is_combined_in_place_is_left_out_outside() {
+fn combining_in_place_skips_elements_outside() {
     for in_place in [false, true] {
         for wide in [None, Some(false), Some(true)] {
             let step = ChainStep { op: 0, number: 1, in_place, wide };

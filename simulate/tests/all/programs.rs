@@ -122,7 +122,7 @@ fn warps_with_roles_go_their_own_way() {
 }
 
 #[test]
-fn named_barriers_order_those_who_pass_them() {
+fn named_barriers_order_their_threads() {
     let text = |barrier: &str| {
         format!(
             "carbyne 2

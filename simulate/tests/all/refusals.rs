@@ -43,7 +43,8 @@ fn atoms_must_fit() {
         ("ld.golbal.b32", Code::UnknownAtom, ""),
     ] {
         let text = kernel(&format!(
-            "Allocate %x:[1].f32.RF\n  Move <<<#grid, #one>>> (%A[@t]) -> (%x[0]) atom={atom} // HERE"
+            "Allocate %x:[1].f32.RF\n  \
+             Move <<<#grid, #one>>> (%A[@t]) -> (%x[0]) atom={atom} // HERE"
         ));
         let e = bad(&text, code);
         assert!(e.label.contains(label), "{atom}: {}", e.label);
@@ -54,7 +55,7 @@ fn atoms_must_fit() {
 }
 
 #[test]
-fn warps_execute_their_atoms_whole() {
+fn atoms_need_complete_warps() {
     let text = kernel(
         "Allocate %s:[16,16].f16.SH
   Allocate %x:[8].f16.RF
@@ -105,7 +106,7 @@ fn bodies_of_generic_specs_and_fragments_are_reported_as_not_compared() {
     assert_eq!((k.specs, k.elements), (0, 64));
     assert_eq!(
         k.unchecked,
-        [(10, "each thread of a group has its own view of an operand".to_owned())]
+        [(10, "the threads of a group have different views of an operand".to_owned())]
     );
 }
 

@@ -43,7 +43,7 @@ fn a_cast_is_half_a_unit_away() {
 }
 
 #[test]
-fn nothing_is_said_of_what_is_not_compared() {
+fn uncompared_kernels_have_no_deviations() {
     let options = Options { check: false, ..Options::default() };
     assert!(only(&kernel(4, CAST), &options).numerics.is_empty());
 }
@@ -132,7 +132,7 @@ fn a_sample_is_as_large_as_its_steps() {
 }
 
 #[test]
-fn what_a_later_kernel_reads_is_whole() {
+fn inputs_of_later_kernels_are_complete() {
     let second = "
 %C:[1024].f32.GL
 UnaryPointwise.cast @l <<<#grid, #cta>>> (%B) -> (%C) {

@@ -255,7 +255,7 @@ fn bytes_of_boxes_are_counted_and_seen_after_the_wait() {
         Code::UnmetWait,
         "512 bytes arrived without an expect",
     );
-    fails(&corner("", wait), Code::UnmetWait, "1 arrivals are missing, and 1024 bytes came");
+    fails(&corner("", wait), Code::UnmetWait, "1 arrivals are missing, and 1024 bytes arrived");
     fails(&corner(expect, "barrier"), Code::Uninitialized, "is pending");
 }
 
@@ -321,7 +321,7 @@ fn blocks_of_a_cluster_share_copies_and_arrive_at_each_other() {
 }
 
 #[test]
-fn what_other_blocks_lack_or_get_is_named() {
+fn misuse_by_other_blocks_is_named() {
     let both = "multicast=3 atom=cp.async.bulk.shared.global.multicast";
     let own = "atom=cp.async.bulk.shared.global";
     let arrive = "mbarrier.arrive(%empty.peer(p))";

@@ -88,7 +88,7 @@ fn bulk_copies_are_waited_for_now_and_then() {
 }
 
 #[test]
-fn groups_with_nothing_in_them_take_none() {
+fn empty_groups_take_no_memory() {
     let text = "carbyne 2
 %A:[32].f32.GL
 #grid:[1].block

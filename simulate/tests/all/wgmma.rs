@@ -24,7 +24,7 @@ fn broken(from: &str, to: &str) -> Diagnostic {
 }
 
 #[test]
-fn they_compute_what_they_mean() {
+fn warp_groups_compute_the_meaning() {
     for inputs in [Inputs::Ints(3), Inputs::Seed(3)] {
         let report = run(KERNEL, inputs).unwrap_or_else(|e| panic!("{e}: {}", e.label));
         assert_eq!(report.kernels[0].unchecked.len(), 0);
@@ -32,7 +32,7 @@ fn they_compute_what_they_mean() {
 }
 
 #[test]
-fn every_warp_reads_what_a_descriptor_names() {
+fn every_warp_reads_the_described_tile() {
     let e = broken("  fence.async\n  barrier\n", "  fence.async\n");
     assert_eq!(e.code, Code::Race, "{e}");
     // Each warp group waits for itself, but also reads the writes of the other.
@@ -64,7 +64,7 @@ fn tiles_without_a_descriptor_are_refused() {
     // Warps of one group name different stages.
     let e = broken("(%ar[_, 1], %Bs[1])", "(%ar[_, 1], %Bs[@k % 2])");
     assert_eq!(e.code, Code::AtomMismatch, "{e}");
-    assert!(e.label.contains("begins elsewhere for thread 1"), "{}", e.label);
+    assert!(e.label.contains("starts at another address for thread 1"), "{}", e.label);
     // Different groups may name different stages.
     run(&KERNEL.replace("%Bs[1]) -> (%c.mine)", "%Bs[1 + @n / 32]) -> (%c.mine)"), Inputs::Ints(3))
         .unwrap_or_else(|e| panic!("{e}: {}", e.label));

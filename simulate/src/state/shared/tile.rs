@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_are_accessed_as_their_elements_are() {
+    fn tile_accesses_equal_element_accesses() {
         let plan = SharedPlan { size: 4 * N as usize, granule: 2, buffers: Vec::new() };
         let mut x = 88_172_645_463_325_252u64;
         let mut below = |n: usize| {
