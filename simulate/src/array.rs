@@ -30,7 +30,7 @@ pub struct Array {
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// The error for data that is too long or too short.
-const UNFIT: ArrayError = ArrayError::Format("it does not hold as many elements as its shape says");
+const UNFIT: ArrayError = ArrayError::Format("its number of elements does not match its shape");
 /// The longest accepted header, in bytes.
 const MAX_HEADER: usize = 1 << 14;
 

@@ -176,7 +176,7 @@ impl Declared<'_> {
         };
         let Some(inverse) = Inverse::new(&sizes.leaves()) else {
             let text = format!("the strides of %{} interleave in too many elements", buffer.name);
-            let help = "give it strides of which each is beyond what the smaller ones reach";
+            let help = "give it strides each of which exceeds the reach of all smaller ones";
             let d = Diagnostic::new(Code::TooLarge, buffer.span, text);
             return Err(Box::new(d.help(help)));
         };
@@ -251,7 +251,7 @@ fn check_array(
                 "the array is {extents:?} of {}, the tensor {modes:?} of {}",
                 array.scalar, buffer.scalar
             ))
-            .help("give one extent a mode of the tensor, in order"),
+            .help("give one extent for each mode of the tensor, in order"),
         ));
     }
     if let Some(range) = range {

@@ -190,9 +190,9 @@ fn over_mbarrier(
         let buffer = kernel.shared.buffers.iter().find(holds)?;
         Some(buffer.names.element(((byte - buffer.at) / MBARRIER_BYTES) as i64))
     });
-    let there = there.unwrap_or_default();
+    let there = there.map_or("a live mbarrier".to_owned(), |n| format!("the live mbarrier {n}"));
     let verb = if access.write { "writes" } else { "reads" };
-    let text = format!("the access to {element} {verb} bytes of the live mbarrier {there}");
+    let text = format!("the access to {element} {verb} bytes of {there}");
     Diagnostic::new(Code::BarrierMisuse, site.span, text).label(by).help(
         "give the tensor and the mbarrier separate memory: an mbarrier stays live until the \
              block ends",

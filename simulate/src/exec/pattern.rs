@@ -145,7 +145,9 @@ impl<'a> Elements<'a> {
         };
         let corner = ranges.iter().map(|(from, _)| from.to_string()).collect::<Vec<_>>().join(",");
         let lines = lines.collect::<Vec<_>>().join("\n");
-        Some(format!("{lines}\nfrom [{corner}] on, {what}: `#` wrong, `+` some of them, `.` right"))
+        Some(format!(
+            "{lines}\nfrom [{corner}] on, {what}: `#` all wrong, `+` some wrong, `.` correct"
+        ))
     }
 }
 

@@ -247,7 +247,8 @@ impl Runner<'_> {
             };
             if wrong {
                 let span = self.kernel.sites[sync.site as usize].span;
-                let text = format!("`{}` to {registers} of a thread that has {held}", sync.op);
+                let text =
+                    format!("`{}` to {registers} registers for threads that have {held}", sync.op);
                 return Err(Box::new(
                     Diagnostic::new(Code::BarrierMisuse, span, text)
                         .label(format!("block {}, thread {thread}", self.env.block))
@@ -568,8 +569,8 @@ impl Lack {
                 ),
                 None => missing,
             },
-            help: "compare the arrivals and bytes of the phase with who arrives, and the parity \
-                   with the round",
+            help: "compare the count and the bytes of the phase with its arrivals, and the parity \
+                   with the number of the phase",
         }
     }
 }
