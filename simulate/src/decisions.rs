@@ -271,7 +271,6 @@ fn passes(kind: SpecKind) -> bool {
 
 /// The tensor of the caller that an operand belongs to, and whether the operand is the complete
 /// tensor.
-///
 fn source(program: &Program, t: TensorId) -> (String, bool) {
     let buffer = &program.buffers[program.tensors[t].buffer];
     (buffer.name.clone(), buffer.tensor == t)

@@ -932,7 +932,6 @@ fn sample_that_can_be_kept(kernel: &Kernel<'_>, n_blocks: u64) -> u64 {
 }
 
 /// The elements that a kernel writes according to its meaning, for each of its buffers.
-///
 pub(crate) fn meant(
     kernel: &Kernel<'_>,
     buffers: &[&GlobalMemory],

@@ -103,7 +103,6 @@ fn spread(scalar: Scalar, order: Option<usize>, (stream, e): (u64, u64), random:
 }
 
 /// Zeros, the smallest and largest numbers, infinities, NaN, and their neighbors.
-///
 fn ends(scalar: Scalar) -> Vec<u64> {
     let bits = scalar.bits();
     let sign = 1u64 << (bits - 1);

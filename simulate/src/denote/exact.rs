@@ -88,7 +88,7 @@ pub(super) fn collect(pairs: impl Iterator<Item = Pair>) -> Exact {
     Exact { numbers, scales }
 }
 
-/// A scale without doubt: 0 if the number or the scale is not finite.
+/// A scale without doubt: a finite number, and 0 if the number is not finite or the scale is NaN.
 fn sure(v: f64, g: f64) -> f64 {
     if v.is_finite() && !g.is_nan() { g.min(f64::MAX) } else { 0.0 }
 }

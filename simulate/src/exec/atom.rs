@@ -201,7 +201,7 @@ impl Runner<'_> {
             let flights = &mut self.blocks[self.rank].flights;
             let flight = flights.begin(warp, leaf.site, (m, n, to));
             if flights.are_too_many() {
-                return Err(errors::too_many_under_way(self.kernel, leaf.site));
+                return Err(errors::too_many_pending(self.kernel, leaf.site));
             }
             who.proxy = Proxy::Async;
             who.issue = Some(Issue { flight, shape: (m, n, to), fence });

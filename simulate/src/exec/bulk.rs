@@ -148,7 +148,7 @@ impl Runner<'_> {
         let Some(bar) = copy.bar else {
             let targets = self.written_until_complete(site, thread, (copy, &targets))?;
             let kept = self.blocks[self.rank].keep_store(thread, (site, granules), targets);
-            return kept.ok_or_else(|| errors::too_many_under_way(kernel, site));
+            return kept.ok_or_else(|| errors::too_many_pending(kernel, site));
         };
         self.fly(site, thread, (copy.bytes, bar), (ranks, elements), &sources)
     }

@@ -200,7 +200,7 @@ fn over_mbarrier(
 }
 
 /// More asynchronous instructions are pending than the simulator can track.
-pub(super) fn too_many_under_way(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
+pub(super) fn too_many_pending(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
     let text = "more asynchronous work is pending than the simulator can track";
     Box::new(
         Diagnostic::new(Code::TooLarge, kernel.sites[site as usize].span, text)

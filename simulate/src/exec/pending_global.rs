@@ -8,7 +8,7 @@ use crate::state::{Failure, GlobalElement};
 
 impl Runner<'_> {
     /// Records that a thread's copies read these elements of a view of global memory, by buffer and
-    /// offset, until `phases` of them are complete. Elements that the kernel does not write are
+    /// offset, until `n_copies` copies are complete. Elements that the kernel does not write are
     /// omitted.
     pub(super) fn read_until_complete(
         &mut self,

@@ -596,7 +596,6 @@ fn lowest(lanes: u32, n: u32) -> u32 {
 }
 
 /// The threads of a part in order.
-///
 fn threads(part: Part) -> impl Iterator<Item = usize> {
     (0..32).filter(move |l| part.lanes >> l & 1 == 1).map(move |l| part.warp * 32 + l)
 }

@@ -474,7 +474,6 @@ impl Dist {
     }
 
     /// The number of groups that have a tensor each.
-    ///
     pub(crate) fn n_groups(&self) -> usize {
         self.groups.len()
     }

@@ -3,7 +3,7 @@
 
 use super::async_matmul::Flights;
 use super::clock::Who;
-use super::register_use::Watched;
+use super::register_use::RegisterUse;
 use super::value::Tile;
 
 /// The registers of an accumulator.
@@ -20,21 +20,21 @@ pub(crate) struct Accumulator {
 }
 
 /// An accumulator that is stored as a tile instead of in its registers.
-pub(super) struct Held {
+pub(super) struct HeldAccumulator {
     of: Accumulator,
     /// The register slots, each with its place in the tile.
     pub slots: Vec<(u32, u32)>,
     /// The values; empty while a MatMul has taken them.
     pub tile: Tile,
     /// For each warp, the state of all its registers.
-    pub watched: Vec<Watched>,
+    pub watched: Vec<RegisterUse>,
     /// The statement that wrote it last.
     pub site: u32,
     /// Whether the registers contain the current values, too.
     pub is_stored: bool,
 }
 
-impl Held {
+impl HeldAccumulator {
     /// Creates the accumulator that warps have just written, if its registers differ only in their
     /// values. `slots` are registers with their places in the tile, and `watched` returns the warp
     /// and the state of a register.
@@ -42,10 +42,10 @@ impl Held {
         of: &Accumulator,
         whos: &[Who],
         slots: Vec<(u32, u32)>,
-        watched: impl Fn(u32) -> (usize, Watched),
+        watched: impl Fn(u32) -> (usize, RegisterUse),
         (tile, site): (&Tile, u32),
     ) -> Option<Self> {
-        let mut states: Vec<Option<Watched>> = vec![None; whos.len()];
+        let mut states: Vec<Option<RegisterUse>> = vec![None; whos.len()];
         for (slot, _) in &slots {
             let (warp, state) = watched(*slot);
             let warp = warp.checked_sub(of.first_warp)?;
@@ -53,7 +53,7 @@ impl Held {
             let all = states.get_mut(warp)?.get_or_insert(state);
             // Accesses before the last fence need not be distinguished.
             all.last = all.last.max(state.last);
-            if all.last > fence || *all != (Watched { last: all.last, ..state }) {
+            if all.last > fence || *all != (RegisterUse { last: all.last, ..state }) {
                 return None;
             }
         }
@@ -62,7 +62,7 @@ impl Held {
         all.sort_unstable();
         let differ = all.is_sorted_by(|a, b| a < b);
         let (of, tile) = (of.clone(), tile.clone());
-        differ.then_some(Held { of, slots, tile, watched, site, is_stored: true })
+        differ.then_some(HeldAccumulator { of, slots, tile, watched, site, is_stored: true })
     }
 
     /// Whether this is the accumulator `of`.
@@ -76,7 +76,7 @@ impl Held {
     }
 
     /// The state of a register of a warp.
-    pub(super) fn state(&self, warp: usize) -> Watched {
+    pub(super) fn state(&self, warp: usize) -> RegisterUse {
         self.watched.get(warp - self.of.first_warp).copied().unwrap_or_default()
     }
 

@@ -281,7 +281,7 @@ impl Who {
     }
 
     /// Whether the agent comes after accesses of several lanes up to a time. A collective always
-    /// comes after collectives.
+    /// comes after its own accesses.
     #[inline]
     pub(crate) fn knows_all(&self, agent: u16, time: u32, lanes: u32) -> bool {
         let own = match (agent == self.agent, self.thread) {
@@ -314,8 +314,8 @@ impl Who {
         if self.thread == u16::MAX { u32::MAX } else { 1 << (self.thread % 32) }
     }
 
-    /// Whether a proxy fence is between the agent and accesses of several lanes, in addition to
-    /// their order.
+    /// Whether a proxy fence is between accesses of several lanes and this agent, which must come
+    /// after them.
     #[inline]
     pub(crate) fn is_fenced_from_all(&self, agent: u16, time: u32, lanes: u32) -> bool {
         self.entry(&self.fenced, agent).is_some_and(|e| e.knows_all(time, lanes))

@@ -5,7 +5,7 @@
 //! memory.
 
 use super::Who;
-use super::pending_global::{USES_BYTES, UnderWay};
+use super::pending_global::{PendingUses, USES_BYTES};
 use super::race::{LastWrite, Shadow};
 use super::shared::Denied;
 use super::value::{Shadows, Value};
@@ -250,7 +250,7 @@ pub(crate) struct BlockGlobal<'m> {
     room: usize,
     /// The statements in which several threads wrote an equal value to one element.
     pub repeated: BTreeSet<u32>,
-    under_way: UnderWay,
+    pending_uses: PendingUses,
     pages: HashMap<u64, Box<Page>, BuildHasherDefault<PageHasher>>,
 }
 
@@ -276,8 +276,8 @@ impl<'m> BlockGlobal<'m> {
     /// A buffer without writes.
     pub(crate) fn new(memory: &'m GlobalMemory, tracked: bool, agents: usize) -> Self {
         let (repeated, pages) = (BTreeSet::new(), HashMap::default());
-        let under_way = UnderWay::default();
-        BlockGlobal { memory, tracked, agents, room: MAX_BYTES, repeated, under_way, pages }
+        let pending_uses = PendingUses::default();
+        BlockGlobal { memory, tracked, agents, room: MAX_BYTES, repeated, pending_uses, pages }
     }
 
     fn page(&mut self, at: i64) -> Result<(&mut Page, &mut usize, usize), Denied> {
@@ -307,8 +307,8 @@ impl<'m> BlockGlobal<'m> {
         if !self.tracked {
             return Ok(self.memory.read(at));
         }
-        if !self.under_way.is_empty() {
-            self.under_way.before_read(at)?;
+        if !self.pending_uses.is_empty() {
+            self.pending_uses.before_read(at)?;
         }
         let (page, room, i) = self.page(at)?;
         let before = page.shadow.bytes();
@@ -324,7 +324,7 @@ impl<'m> BlockGlobal<'m> {
     /// wait for the mbarrier know that the read is complete; the issuing thread does not.
     pub(crate) fn read_by_copy(&mut self, at: i64, who: &Who) -> Result<Option<Value>, Denied> {
         if self.tracked {
-            self.under_way.before_read(at)?;
+            self.pending_uses.before_read(at)?;
             let (page, _, i) = self.page(at)?;
             page.shadow.before_read(i, who).map_err(Denied::Clash)?;
             page.copied.insert(i, who.site);
@@ -335,8 +335,8 @@ impl<'m> BlockGlobal<'m> {
     /// Writes the scalar at an offset inside of the buffer.
     #[inline]
     pub(crate) fn write(&mut self, at: i64, value: Value, who: &Who) -> Result<(), Denied> {
-        if !self.under_way.is_empty() {
-            self.under_way.before_write(at, None, who)?;
+        if !self.pending_uses.is_empty() {
+            self.pending_uses.before_write(at, None, who)?;
         }
         let (page, _, i) = self.page(at)?;
         if let Some(neighbor) = page.shadow.neighbor(i, who) {
@@ -364,8 +364,8 @@ impl<'m> BlockGlobal<'m> {
         who: &Who,
     ) -> Result<(), Denied> {
         let memory = self.memory;
-        if !self.under_way.is_empty() {
-            self.under_way.before_write(at, Some(op), who)?;
+        if !self.pending_uses.is_empty() {
+            self.pending_uses.before_write(at, Some(op), who)?;
         }
         let (page, room, i) = self.page(at)?;
         let before = page.shadow.bytes();
@@ -388,7 +388,7 @@ impl<'m> BlockGlobal<'m> {
     /// Records that a copy of a statement reads an offset until it is complete. Returns whether the
     /// read matters, because the kernel writes the buffer.
     pub(crate) fn begin_read(&mut self, at: i64, site: u32) -> Result<bool, Denied> {
-        if self.tracked && self.under_way.begin_read(at, site) {
+        if self.tracked && self.pending_uses.begin_read(at, site) {
             self.room = self.room.checked_sub(USES_BYTES).ok_or(Denied::TooMuch)?;
         }
         Ok(self.tracked)
@@ -396,7 +396,7 @@ impl<'m> BlockGlobal<'m> {
 
     /// Records that a copy has read an element, and that a thread has waited for it.
     pub(crate) fn end_read(&mut self, at: i64, who: &Who) {
-        self.under_way.end_read(at, None);
+        self.pending_uses.end_read(at, None);
         if let Some(page) = self.pages.get_mut(&(at as u64 / PAGE as u64)) {
             page.shadow.end_reads(&[(at as usize % PAGE) as u32], who, false);
         }
@@ -405,7 +405,7 @@ impl<'m> BlockGlobal<'m> {
     /// Records that a copy has read an element. Threads that waited for an mbarrier know it: the
     /// mbarrier's agent, and its number of complete phases.
     pub(crate) fn land_read(&mut self, at: i64, agent: u16, phases: u32) {
-        self.under_way.end_read(at, Some((agent, phases)));
+        self.pending_uses.end_read(at, Some((agent, phases)));
     }
 
     /// Records that a copy of a statement writes an offset, or accumulates into it, until it is
@@ -416,7 +416,7 @@ impl<'m> BlockGlobal<'m> {
         site: u32,
         adds: Option<AccumulateOp>,
     ) -> Result<(), Denied> {
-        if self.under_way.begin_write(at, site, adds) {
+        if self.pending_uses.begin_write(at, site, adds) {
             self.room = self.room.checked_sub(USES_BYTES).ok_or(Denied::TooMuch)?;
         }
         Ok(())
@@ -424,7 +424,7 @@ impl<'m> BlockGlobal<'m> {
 
     /// Records that a copy has written an element, and that a thread has waited for it.
     pub(crate) fn end_write(&mut self, at: i64, who: &Who) {
-        let adds = self.under_way.end_write(at);
+        let adds = self.pending_uses.end_write(at);
         let Some(page) = self.pages.get_mut(&(at as u64 / PAGE as u64)) else { return };
         let i = at as usize % PAGE;
         match (adds, page.shadow.last_write(i)) {

@@ -121,7 +121,7 @@ impl Content for Stores {
 
 /// The elements of a buffer that pending copies use.
 #[derive(Default)]
-pub(crate) struct UnderWay {
+pub(crate) struct PendingUses {
     elements: HashMap<i64, Uses>,
     /// The largest number of elements so far.
     most: usize,
@@ -144,7 +144,7 @@ struct Uses {
 /// The approximate number of bytes for an element.
 pub(crate) const USES_BYTES: usize = 2 * size_of::<(i64, Uses)>();
 
-impl UnderWay {
+impl PendingUses {
     /// Whether no copy uses any element.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -257,7 +257,7 @@ mod tests {
     fn threads_after_the_phase_may_overwrite_sources() {
         let mut clocks = Clocks::new(1, 64, 1);
         let mbarrier = clocks.mbarrier(0, 0, 1);
-        let mut uses = UnderWay::default();
+        let mut uses = PendingUses::default();
         uses.begin_read(5, 7);
         uses.begin_read(5, 8);
         assert!(uses.before_read(5).is_ok());
@@ -280,7 +280,7 @@ mod tests {
         let clocks = Clocks::new(1, 32, 0);
         let who = clocks.warp(0, 0, 1, 1);
         let (add, max) = (Some(AccumulateOp::Add), Some(AccumulateOp::Max));
-        let mut uses = UnderWay::default();
+        let mut uses = PendingUses::default();
         uses.begin_write(0, 3, add);
         assert!(uses.before_write(0, add, &who).is_ok());
         assert!(matches!(uses.before_write(0, max, &who), Err(Denied::Pending(3))));

@@ -5,7 +5,7 @@ use super::clock::Who;
 
 /// The asynchronous MatMuls that use a register.
 #[derive(Copy, Clone, Default, PartialEq)]
-pub(super) struct Watched {
+pub(super) struct RegisterUse {
     /// The last execution that accessed it, except for asynchronous ones.
     pub last: u32,
     /// The MatMul that will write it, or has written it if it is no longer pending; 0 for none.
@@ -27,7 +27,7 @@ pub(crate) enum RegisterFault {
     Unfenced,
 }
 
-impl Watched {
+impl RegisterUse {
     /// Checks and records an access.
     #[inline]
     pub(super) fn access(

@@ -5,10 +5,10 @@
 //! a fence. In a kernel with such MatMuls, the last access of every register is stored, together
 //! with pending MatMuls that use it.
 
-use super::accumulators::{Accumulator, Held};
+use super::accumulators::{Accumulator, HeldAccumulator};
 use super::async_matmul::Flights;
 use super::clock::Who;
-use super::register_use::{RegisterFault, Watched};
+use super::register_use::{RegisterFault, RegisterUse};
 use super::value::{Shadows, Tile, Value};
 use crate::plan::Mask;
 
@@ -22,9 +22,9 @@ pub(crate) struct Registers {
     /// One more than the statement of the last write; 0 if undefined.
     written: Vec<u32>,
     /// The state of each register; empty if no asynchronous MatMul uses the buffer.
-    watched: Vec<Watched>,
+    watched: Vec<RegisterUse>,
     /// The accumulators that are stored as tiles.
-    held: Vec<Held>,
+    held: Vec<HeldAccumulator>,
     /// The accumulators that were written last. If the next MatMul uses the same registers, they
     /// are stored as tiles.
     seen: Vec<Accumulator>,
@@ -35,7 +35,7 @@ impl Registers {
     /// MatMuls may use them.
     pub(crate) fn new(len: usize, n_threads: usize, watched: bool, shadows: bool) -> Self {
         let n = len * n_threads;
-        let watched = vec![Watched::default(); if watched { n } else { 0 }];
+        let watched = vec![RegisterUse::default(); if watched { n } else { 0 }];
         let shadows = Shadows::new(n, shadows);
         let (values, written) = (vec![0; n], vec![0; n]);
         let (held, seen) = (Vec::new(), Vec::new());
@@ -196,7 +196,7 @@ impl Registers {
     /// Writes the values of all stored accumulators back to their registers, and keeps the tiles.
     pub(crate) fn store(&mut self) {
         let mut all = std::mem::take(&mut self.held);
-        let is_there = |held: &&mut Held| !held.is_stored && !held.tile.bits.is_empty();
+        let is_there = |held: &&mut HeldAccumulator| !held.is_stored && !held.tile.bits.is_empty();
         for held in all.iter_mut().filter(is_there) {
             held.is_stored = true;
             for (slot, place) in &held.slots {
@@ -255,7 +255,7 @@ impl Registers {
             let state = self.watched.get(slot as usize).copied().unwrap_or_default();
             (slot as usize % self.n_threads / 32, state)
         };
-        self.held.extend(Held::new(&of, whos, slots, watched, (tile, site)));
+        self.held.extend(HeldAccumulator::new(&of, whos, slots, watched, (tile, site)));
     }
 
     /// The value of a plain register; none if undefined or outside of the buffer.

@@ -143,7 +143,6 @@ Move @swap <<<#grid, #cta>>> (%in) -> (%out) {{
 }
 
 /// Warp 0 fills a ring of two slots, warp 1 empties it; both execute six iterations.
-///
 fn ring(empty_parity: &str, release: &str) -> String {
     format!(
         "carbyne 2

@@ -139,7 +139,6 @@ mod tests {
     }
 
     /// The writes of a copy; appends the pending elements until the wait.
-    ///
     fn write(
         shared: &mut Shared,
         places: &[i64],
