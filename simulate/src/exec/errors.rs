@@ -191,8 +191,8 @@ fn over_mbarrier(
         Some(buffer.names.element(((byte - buffer.at) / MBARRIER_BYTES) as i64))
     });
     let there = there.map_or("a live mbarrier".to_owned(), |n| format!("the live mbarrier {n}"));
-    let verb = if access.write { "writes" } else { "reads" };
-    let text = format!("the access to {element} {verb} bytes of {there}");
+    let verb = if access.write { "written" } else { "read" };
+    let text = format!("{element} is {verb}, and its bytes belong to {there}");
     Diagnostic::new(Code::BarrierMisuse, site.span, text).label(by).help(
         "give the tensor and the mbarrier separate memory: an mbarrier stays live until the \
              block ends",

@@ -176,7 +176,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
     let e = wrong(
         &text("reuses=%full", ""),
         Code::BarrierMisuse,
-        "writes bytes of the live mbarrier %full[0]",
+        "its bytes belong to the live mbarrier %full[0]",
     );
     assert!(e.message.starts_with("%s[0]"), "{e}");
     let copy = "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32

@@ -64,7 +64,7 @@ fn tiles_without_a_descriptor_are_refused() {
     // Warps of one group name different stages.
     let e = broken("(%ar[_, 1], %Bs[1])", "(%ar[_, 1], %Bs[@k % 2])");
     assert_eq!(e.code, Code::AtomMismatch, "{e}");
-    assert!(e.label.contains("starts at another address for thread 1"), "{}", e.label);
+    assert!(e.label.contains("begins elsewhere for thread 1"), "{}", e.label);
     // Different groups may name different stages.
     run(&KERNEL.replace("%Bs[1]) -> (%c.mine)", "%Bs[1 + @n / 32]) -> (%c.mine)"), Inputs::Ints(3))
         .unwrap_or_else(|e| panic!("{e}: {}", e.label));
