@@ -71,7 +71,8 @@ fn every_atom_computes_the_meaning_of_its_spec() {
                         atom.name
                     );
                     if inputs == Inputs::Ints(5) {
-                        // Two ways to compute an approximate function of f64 round differently.
+                        // Two ways to compute a function of f64, with results up to 2, round
+                        // differently.
                         let double = atom.writes().all(|o| o.elem == Elem::Scalar(Scalar::F64));
                         let near = double && atom.error_bound().is_some();
                         let most = if near { 4.0 * f64::EPSILON } else { 0.0 };

@@ -266,7 +266,8 @@ fn architectures_without_the_statement_say_which_have_it() {
     assert_eq!(e.help.unwrap(), "compile for `sm_80`, `sm_86`, `sm_89`, `sm_90`, `sm_90a`");
 }
 
-/// Pairs of blocks: each loads half of a tile for both blocks.
+/// Pairs of blocks. Each block loads half of a tile for both with `load`, and arrives at their
+/// mbarriers twice with `release`.
 fn shared_tile(load: &str, release: &str) -> String {
     format!(
         "carbyne 2
