@@ -14,13 +14,13 @@ use std::rc::Rc;
 
 /// A pending bulk copy into shared memory.
 pub(super) struct Delivery {
-    /// The statement that issued it.
+    /// The statement that issued the copy.
     pub site: u32,
     rank: usize,
     byte: usize,
     bytes: i64,
     what: Rc<Counted>,
-    /// The events that happened before its issue.
+    /// The events that happened before the issue of the copy.
     issued: Rc<Message>,
 }
 

@@ -202,7 +202,7 @@ impl Gathered {
 pub(crate) struct GlobalBuffer {
     /// The buffer of the program.
     pub buffer: BufferId,
-    /// Whether the kernel writes it.
+    /// Whether the kernel writes the buffer.
     pub written: bool,
     /// The names of the elements.
     pub names: Names,
@@ -242,7 +242,7 @@ pub(crate) enum Node {
     Leaf(usize),
     /// A spec with a body.
     Body {
-        /// The threads that execute it.
+        /// The threads that execute the spec.
         threads: usize,
         /// The site.
         site: u32,
@@ -323,7 +323,7 @@ pub(crate) struct SyncNode {
     pub number: Option<Index>,
     /// The numbers that the atom allows.
     pub takes: Option<AtomNumber>,
-    /// The number of threads that execute it together.
+    /// The number of threads that execute the statement together.
     pub group: usize,
     /// The site.
     pub site: u32,
@@ -335,24 +335,25 @@ pub(crate) struct LeafSpec {
     pub site: u32,
     /// The spec.
     pub spec: SpecId,
-    /// The threads that execute it.
+    /// The threads that execute the spec.
     pub threads: usize,
     /// The read operands.
     pub inputs: Vec<Source>,
     /// The written operands.
     pub outputs: Vec<usize>,
-    /// Whether each thread executes it separately, and no operand is distributed over threads.
+    /// Whether each thread executes the spec separately, and no operand is distributed over
+    /// threads.
     pub alone: bool,
     /// Whether the complete block, or consecutive warps as one group, execute the spec by its
     /// meaning. Such specs are ordered as written: decomposition places the barriers.
     pub ordered: bool,
     /// The role of a cast that does not keep every value.
     pub cast: Option<CastRole>,
-    /// Whether it writes memory that it may also read.
+    /// Whether the spec writes memory that it may also read.
     pub updates: bool,
     /// The way of execution.
     pub how: How,
-    /// The name of its atom.
+    /// The name of the atom.
     pub atom: Option<String>,
 }
 
@@ -379,7 +380,7 @@ pub(crate) struct Check {
     pub site: u32,
     /// The spec.
     pub spec: SpecId,
-    /// The threads that execute it.
+    /// The threads that execute the spec.
     pub threads: usize,
     /// The meaning.
     pub reference: Reference,

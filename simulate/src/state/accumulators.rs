@@ -28,7 +28,7 @@ pub(super) struct HeldAccumulator {
     pub tile: Tile,
     /// For each warp, the state of all its registers.
     pub watched: Vec<RegisterUse>,
-    /// The statement that wrote it last.
+    /// The statement of the last write.
     pub site: u32,
     /// Whether the registers contain the current values, too.
     pub is_stored: bool,

@@ -30,7 +30,7 @@ const MAX_FLIGHTS: usize = 1 << 12;
 pub(crate) struct Flight {
     site: u32,
     shape: Shape,
-    /// The granules of shared memory that it reads.
+    /// The granules of shared memory that the MatMul reads.
     pub granules: Rc<[u32]>,
 }
 
@@ -123,7 +123,7 @@ impl Flights {
 }
 
 impl Flight {
-    /// The statement that issued it.
+    /// The statement that issued the MatMul.
     pub(crate) fn site(&self) -> u32 {
         self.site
     }

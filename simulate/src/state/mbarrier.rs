@@ -22,17 +22,17 @@ pub(crate) struct Mbarrier {
     agent: u16,
     /// The current phase.
     phase: u64,
-    /// Whether it counts bytes, and the statement of a copy with such bytes.
+    /// Whether the phase counts bytes, and the statement of a copy with such bytes.
     counts_bytes: bool,
     bytes_site: u32,
     /// The arrivals of the current phase, of the last complete phase, and of the phase before.
     arrived: Arrivals,
     last: Arrivals,
     before: Arrivals,
-    /// The thread that initialized it, until a fence of that thread publishes the initialization to
+    /// The initializing thread, until a fence of that thread publishes the initialization to
     /// asynchronous copies.
     unpublished: Option<usize>,
-    /// The thread that initialized it, and the threads that learn of the initialization through a
+    /// The initializing thread, and the threads that learn of the initialization through a
     /// fence and an arrival of that thread at the cluster's barrier.
     made_by: usize,
     told: Told,
@@ -179,7 +179,7 @@ impl Block<'_> {
     /// Initializes the mbarrier at a byte of shared memory.
     ///
     /// # Errors
-    /// It is already initialized.
+    /// The mbarrier is already initialized.
     pub(crate) fn init_mbarrier(
         &mut self,
         byte: usize,

@@ -130,9 +130,10 @@ pub(crate) struct PendingUses {
 /// The copies that use an element.
 #[derive(Default)]
 struct Uses {
-    /// The number of copies that read it, and the statement of the last.
+    /// The number of copies that read the element, and the statement of the last.
     reads: (u32, u32),
-    /// The number of copies that write it or accumulate into it, and the statement of the last.
+    /// The number of copies that write the element or accumulate into it, and the statement of
+    /// the last.
     writes: (u32, u32),
     /// The operation by which they accumulate.
     adds: Option<AccumulateOp>,
@@ -207,7 +208,7 @@ impl PendingUses {
     /// Checks that an element may be read.
     ///
     /// # Errors
-    /// A pending copy writes it.
+    /// A pending copy writes the element.
     pub(crate) fn before_read(&self, at: i64) -> Result<(), Denied> {
         match self.elements.get(&at) {
             Some(Uses { writes: (1.., site), .. }) => Err(Denied::Pending(*site)),

@@ -29,7 +29,7 @@ pub(crate) struct Clash {
     pub site: u32,
     /// The number of the statement's execution; 0 for a copy that arrived with an mbarrier.
     pub serial: u32,
-    /// Whether it was a write.
+    /// Whether the access was a write.
     pub wrote: bool,
     /// Whether the accesses are ordered, and only the fence between the proxies is missing.
     pub unfenced: bool,

@@ -6,11 +6,11 @@ use super::clock::Who;
 /// The asynchronous MatMuls that use a register.
 #[derive(Copy, Clone, Default, PartialEq)]
 pub(super) struct RegisterUse {
-    /// The last execution that accessed it, except for asynchronous ones.
+    /// The last execution that accessed the register, except for asynchronous ones.
     pub last: u32,
     /// The MatMul that will write it, or has written it if it is no longer pending; 0 for none.
     pub writing: u32,
-    /// The MatMul that reads it, as for `writing`.
+    /// The MatMul that reads the register, as for `writing`.
     pub reading: u32,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum RegisterFault {
     Pending(u32),
     /// A pending MatMul, issued by the statement, reads the register.
     Busy(u32),
-    /// A fence is missing between its last access and the MatMul.
+    /// A fence is missing between the last access to the register and the MatMul.
     Unfenced,
 }
 

@@ -205,7 +205,8 @@ fn check(name: &str, src: &str, arch: Arch) -> (usize, Vec<String>) {
                 if (other == "ok") != (code == "ok") {
                     let first = why.lines().next().unwrap_or("");
                     wrong.push(format!(
-                        "{statement}: {word}={other} under schedule {seed}, {code} otherwise\n    {first}"
+                        "{statement}: {word}={other} under schedule {seed}, {code} otherwise\n    \
+                         {first}"
                     ));
                 }
             }

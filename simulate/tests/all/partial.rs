@@ -577,7 +577,7 @@ proptest! {
     /// The results of a chain outside of the tile do not affect the others, for any output of the
     /// chain.
     #[test]
-    fn chains_of_partial_tiles_equal_their_meanings((n, reduction, shared, steps) in chain_steps()) {
+    fn chains_of_partial_tiles_have_meaning((n, reduction, shared, steps) in chain_steps()) {
         let text = chain(n, ["sum", "max", "min"][reduction], shared, &steps);
         good(&text, &Options { inputs: Inputs::Ints(5), ..with(&[], &[]) });
     }
