@@ -8,7 +8,8 @@ use super::clock::Who;
 pub(super) struct RegisterUse {
     /// The last execution that accessed the register, except for asynchronous ones.
     pub last: u32,
-    /// The MatMul that will write it, or has written it if it is no longer pending; 0 for none.
+    /// The MatMul that writes the register, or has written the register if no longer pending; 0
+    /// for none.
     pub writing: u32,
     /// The MatMul that reads the register, as for `writing`.
     pub reading: u32,
