@@ -1,5 +1,6 @@
-//! Runs a program and says how fast:
+//! Runs a program and prints its execution time:
 //! `cargo run --release -p carbyne-simulate --example time -- FILE`.
+//!
 #![allow(clippy::print_stdout, reason = "this is a program")]
 
 use carbyne_atoms::{Arch, AtomTable};

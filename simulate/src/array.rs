@@ -1,12 +1,12 @@
-//! Arrays that come from and go to files: numpy's `.npy`, versions 1 to 3, C and Fortran order.
+//! Arrays in files of numpy's `.npy` format, versions 1 to 3, C and Fortran order.
 //!
-//! Elements are bits of the tensor's scalar type, row-major. Types that numpy lacks travel as
-//! unsigned integers of their width: bf16 as `u2`, the 8-bit floats as `u1`; integers below 8 bits
-//! as `i1` or `u1`, checked against their range; tf32 as `f4`. Only little-endian files are read.
+//! Elements are bits of the tensor's scalar type, row-major. Types that numpy lacks are stored as
+//! integers of their width: bf16 as `u2`, the 8-bit floats as `u1`; integers below 8 bits as `i1`
+//! or `u1`, checked against their range; tf32 as `f4`. Only little-endian files can be read.
 //!
-//! The format is ours to read because a header is one line:
-//! `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. Invariant: nothing is allocated
-//! by a size that the file merely claims.
+//! This module parses the format itself, because a header is one line:
+//! `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. Invariant: no allocation depends
+//! on a size that the file merely claims.
 
 mod error;
 mod header;
@@ -20,22 +20,22 @@ use header::{Header, MAX_MODES};
 /// A dense array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
-    /// The scalar type of its elements.
+    /// The scalar type of the elements.
     pub scalar: Scalar,
-    /// Extents, the slowest first.
+    /// The extents, the slowest mode first.
     pub shape: Vec<u64>,
-    /// Elements as bits, row-major.
+    /// The elements as bits, row-major.
     pub values: Vec<u64>,
 }
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// The error for data that is too long or too short.
-const UNFIT: ArrayError = ArrayError::Format("it does not hold as many elements as its shape says");
-/// Longest accepted header, in bytes.
+const UNFIT: ArrayError = ArrayError::Format("its number of elements does not match its shape");
+/// The longest accepted header, in bytes.
 const MAX_HEADER: usize = 1 << 14;
 
 impl Array {
-    /// Reads a file's bytes as elements of a scalar type.
+    /// Reads the bytes of a file as elements of a scalar type.
     ///
     /// # Errors
     /// [`ArrayError`].
@@ -58,8 +58,8 @@ impl Array {
         Ok(array)
     }
 
-    /// An array of elements as they lie in memory, row-major: the lowest byte first, and integers
-    /// of fewer than 8 bits in a byte each.
+    /// An array from elements in memory, row-major: the lowest byte first, and each integer of
+    /// fewer than 8 bits in its own byte.
     ///
     /// ```
     /// use carbyne_ir::scalar::Scalar;
@@ -72,8 +72,9 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`ArrayError::Format`] where there are not as many bytes as the shape says,
-    /// [`ArrayError::Range`] for a value that no integer of fewer than 8 bits, or no `bool`, has.
+    /// [`ArrayError::Format`] if the number of bytes does not match the shape,
+    /// [`ArrayError::Range`] for a value outside the range of an integer of fewer than 8 bits or of
+    /// `bool`.
     pub fn from_bytes(scalar: Scalar, shape: &[u64], data: &[u8]) -> Result<Self, ArrayError> {
         let width = (scalar.bits() as usize / 8).max(1);
         let size = shape.iter().try_fold(width as u64, |p, n| p.checked_mul(*n));
@@ -90,7 +91,7 @@ impl Array {
         Ok(Array { scalar, shape: shape.to_vec(), values })
     }
 
-    /// The elements as they lie in memory: see [`Array::from_bytes`].
+    /// The elements in the memory layout of [`Array::from_bytes`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let width = (self.scalar.bits() as usize / 8).max(1);
@@ -105,11 +106,11 @@ impl Array {
     /// The bytes of a file, version 1, C order.
     ///
     /// # Errors
-    /// [`ArrayError::Format`] where there are not as many elements as the shape says.
+    /// [`ArrayError::Format`] if the number of elements does not match the shape.
     pub fn to_npy(&self) -> Result<Vec<u8>, ArrayError> {
         let size = self.shape.iter().try_fold(1u64, |p, n| p.checked_mul(*n));
         if size != Some(self.values.len() as u64) || self.shape.len() > MAX_MODES {
-            return Err(ArrayError::Format("its shape does not fit its elements"));
+            return Err(ArrayError::Format("its shape does not match its number of elements"));
         }
         let kind = type_of(self.scalar);
         let order = if kind.ends_with('1') { '|' } else { '<' };
@@ -118,7 +119,7 @@ impl Array {
             if self.shape.len() > 1 { shape.trim_end_matches(", ") } else { shape.trim_end() };
         let mut header =
             format!("{{'descr': '{order}{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
-        // The data begins at a multiple of 64.
+        // The data begins at a multiple of 64 bytes.
         while !(MAGIC.len() + 4 + header.len() + 1).is_multiple_of(64) {
             header.push(' ');
         }
@@ -131,7 +132,7 @@ impl Array {
         Ok(bytes)
     }
 
-    /// An array of numbers, row-major, each rounded to a floating-point type.
+    /// An array of numbers, row-major; floating-point types round each number.
     ///
     /// ```
     /// use carbyne_ir::scalar::Scalar;
@@ -143,8 +144,8 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`ArrayError::Count`] where there are not as many as the shape has elements,
-    /// [`ArrayError::Number`] for a number that an integer type or `bool` does not have.
+    /// [`ArrayError::Count`] if the number of numbers does not match the shape,
+    /// [`ArrayError::Number`] for a number that an integer type or `bool` cannot hold.
     pub fn from_numbers(
         scalar: Scalar,
         shape: &[u64],
@@ -161,19 +162,19 @@ impl Array {
         Ok(Array { scalar, shape: shape.to_vec(), values })
     }
 
-    /// Its numbers, row-major.
+    /// The elements as numbers, row-major.
     pub fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
         self.values.iter().map(|v| decode(self.scalar, *v))
     }
 
-    /// The value of an element of the row-major list.
+    /// The element at an index of the row-major list, as a number.
     #[must_use]
     pub fn number(&self, i: usize) -> Option<f64> {
         self.values.get(i).map(|v| decode(self.scalar, *v))
     }
 }
 
-/// Header and data.
+/// Splits a file into header and data.
 fn split(bytes: &[u8]) -> Result<(&str, &[u8]), ArrayError> {
     let cut = ArrayError::Format("it is cut off");
     let rest =
@@ -181,7 +182,7 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8]), ArrayError> {
     let (start, len) = match rest {
         [1, _, a, b, ..] => (4, usize::from(u16::from_le_bytes([*a, *b]))),
         [2 | 3, _, a, b, c, d, ..] => (6, u32::from_le_bytes([*a, *b, *c, *d]) as usize),
-        [v, ..] if *v > 3 => return Err(ArrayError::Format("its version is not known")),
+        [v, ..] if *v > 3 => return Err(ArrayError::Format("its version is unknown")),
         _ => return Err(cut),
     };
     if len > MAX_HEADER {
@@ -189,11 +190,11 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8]), ArrayError> {
     }
     let header = rest.get(start..start + len).ok_or(cut)?;
     let header =
-        std::str::from_utf8(header).map_err(|_| ArrayError::Format("its header is no text"))?;
+        std::str::from_utf8(header).map_err(|_| ArrayError::Format("its header is not UTF-8"))?;
     Ok((header, &rest[start + len..]))
 }
 
-/// How numpy spells the elements of a type, without the byte order.
+/// The numpy name of an element type, without the byte order.
 fn type_of(scalar: Scalar) -> &'static str {
     use Scalar as S;
     match scalar {
@@ -216,7 +217,7 @@ fn int_range_of(scalar: Scalar) -> (i128, i128) {
     if scalar.is_float() { (0, 0) } else { int_range(scalar) }
 }
 
-/// Integers below 8 bits come in bytes that may hold more.
+/// Integers below 8 bits are stored in bytes, whose values may be out of range.
 fn check_range(scalar: Scalar, values: &mut [u64]) -> Result<(), ArrayError> {
     if scalar.bits() >= 8 && scalar != Scalar::Bool {
         return Ok(());
@@ -232,7 +233,7 @@ fn check_range(scalar: Scalar, values: &mut [u64]) -> Result<(), ArrayError> {
     Ok(())
 }
 
-/// From the first mode fastest to the last.
+/// Converts from first-mode-fastest to last-mode-fastest order.
 fn transposed(shape: &[u64], values: &[u64]) -> Vec<u64> {
     let modes: Vec<i64> = shape.iter().map(|n| *n as i64).collect();
     let mut out = vec![0; values.len()];
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_array() {
+    fn refuses_files_that_are_not_arrays() {
         let good = Array { scalar: Scalar::F32, shape: vec![2], values: vec![1, 2] };
         let good = good.to_npy().unwrap();
         for n in 0..good.len() {
@@ -290,7 +291,7 @@ mod tests {
         twice.extend((text.len() as u16).to_le_bytes());
         twice.extend(text.bytes().chain(good[good.len() - 8..].iter().copied()));
         let error = Array::from_npy(&twice, Scalar::F32).unwrap_err();
-        assert_eq!(error, ArrayError::Format("its header has a key twice"));
+        assert_eq!(error, ArrayError::Format("its header has a duplicate key"));
         let huge = String::from_utf8_lossy(&good[..128]).replace("(2,)", "(99999999999999,)");
         assert!(Array::from_npy(huge.as_bytes(), Scalar::F32).is_err());
         let nibble = Array { scalar: Scalar::U8, shape: vec![1], values: vec![16] };

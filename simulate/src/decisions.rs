@@ -1,33 +1,34 @@
-//! What a program decides by its inputs, as far as its kernels say what they mean: comparisons,
-//! extremes, functions that overflow. Inputs are drawn so that these are seen to be right
-//! ([`crate::inputs`]).
+//! Decisions of a program that depend on its inputs: comparisons, extremes, and functions that
+//! overflow, as far as the meanings of the kernels show them. The generated inputs test these
+//! decisions ([`crate::inputs`]).
 
 use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use carbyne_ir::program::{Means, MeansInput, MeansOp, Operand, Program, Spec, TensorId};
 use std::collections::BTreeMap;
 
-/// What a program decides by the elements of each of the caller's tensors.
+/// The decisions that depend on the elements of each tensor of the caller.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decisions(BTreeMap<String, Decides>);
 
-/// What is decided by the elements of one tensor.
+/// The decisions that depend on the elements of one tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decides {
-    /// Whether they are compared, or the smaller or larger one is taken.
+    /// Whether the elements are compared, or are operands of a minimum or maximum.
     pub(crate) compared: bool,
-    /// Literals that they are compared with.
+    /// The literals that the elements are compared with.
     pub(crate) literals: Vec<f64>,
-    /// Modes along which the largest of them is found.
+    /// The modes along which the largest element is computed.
     pub(crate) largest: Vec<usize>,
-    /// Modes along which the smallest is found.
+    /// The modes along which the smallest element is computed.
     pub(crate) smallest: Vec<usize>,
-    /// Whether an exponential is taken of them.
+    /// Whether the elements are arguments of an exponential.
     pub(crate) exponential: bool,
-    /// Whether one is taken of them less the largest of their row, so that it never overflows.
+    /// Whether the argument of the exponential is the difference to the row's largest element,
+    /// which never overflows.
     pub(crate) shifted: bool,
-    /// By what they are multiplied before the exponential.
+    /// The factor of the elements in the argument of the exponential.
     pub(crate) scale: f64,
-    /// Whether they may be what is divided by, or what a logarithm is taken of: none is zero then.
+    /// Whether the elements may be divisors or arguments of a logarithm, so that none may be zero.
     pub(crate) divides: bool,
 }
 
@@ -39,26 +40,27 @@ impl Default for Decides {
     }
 }
 
-/// From which tensors the elements of a value are, and whether each stands where the tensor has it.
+/// The tensors that the elements of a value come from, and whether each element keeps its place in
+/// the tensor.
 type Sources = BTreeMap<String, bool>;
 
-/// One operation.
+/// One operation of a meaning.
 struct Operation<'a> {
     kind: SpecKind,
-    /// Of each operand where it is from; of a number nothing.
+    /// The sources of each operand; none for a number.
     from: &'a [Option<&'a Sources>],
     literals: &'a [f64],
     axes: &'a [usize],
-    /// Whether it makes integers.
+    /// Whether the result is an integer.
     integral: bool,
-    /// Whether its operand is less the largest of its row.
+    /// Whether the operand is the difference to the row's largest element.
     shifted: bool,
-    /// By what its operand is multiplied.
+    /// The factor of the operand.
     scale: f64,
 }
 
 impl Decisions {
-    /// Those of a program.
+    /// The decisions of a program.
     #[must_use]
     pub fn of(program: &Program) -> Self {
         let mut found = Decisions::default();
@@ -72,7 +74,7 @@ impl Decisions {
         found
     }
 
-    /// Those of both programs, which are to be given the same inputs.
+    /// The decisions of two programs, for runs with equal inputs.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         for (tensor, theirs) in other.0 {
@@ -102,10 +104,10 @@ impl Decisions {
     fn means(&mut self, program: &Program, means: &Means) {
         let operand = |t: Option<TensorId>| t.map(|t| source(program, t)).into_iter().collect();
         let mut sources: Vec<Sources> = means.values.iter().map(|v| operand(v.operand)).collect();
-        // What a value is the largest of.
+        // For each value that is a largest element, the value that it is the largest of.
         let mut largest: Vec<Option<usize>> = vec![None; means.values.len()];
         let mut shifted = vec![false; means.values.len()];
-        // By what the elements of a tensor are multiplied in it.
+        // The factor of a tensor's elements in each value.
         let mut scales = vec![1.0; means.values.len()];
         for step in &means.steps {
             let value = |i: &MeansInput| match i {
@@ -163,7 +165,7 @@ impl Decisions {
         }
     }
 
-    /// A kernel that is one operation.
+    /// Records a kernel that is a single operation.
     fn single(&mut self, program: &Program, spec: &Spec) {
         let from = |o: &Operand| match o {
             Operand::Number(_) => None,
@@ -186,7 +188,7 @@ impl Decisions {
         });
     }
 
-    /// What one operation decides by its operands.
+    /// Records the decisions of one operation.
     fn operation(&mut self, of: &Operation<'_>) {
         let all = || of.from.iter().flatten().flat_map(|s| s.iter());
         match of.kind {
@@ -196,7 +198,7 @@ impl Decisions {
                     BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum
                 );
                 if op.compares() || extreme {
-                    // What they are multiplied by first decides, too.
+                    // A literal divided by the factor of the elements is a boundary, too.
                     let by = Some(of.scale).filter(|by| *by != 1.0 && by.is_finite() && *by != 0.0);
                     let scaled =
                         by.into_iter().flat_map(|by| of.literals.iter().map(move |n| n / by));
@@ -207,7 +209,7 @@ impl Decisions {
                     by.keys().for_each(|name| self.entry(name).divides = true);
                 }
             }
-            // Half way between two integers.
+            // The middle between two integers.
             SpecKind::Unary(UnaryOp::Cast) if of.integral => {
                 all().for_each(|(name, _)| self.compares(name, &[0.5, 1.5]));
             }
@@ -257,8 +259,8 @@ impl Decisions {
     }
 }
 
-/// Whether the elements of a result are those of its operands in another form, rather than sums of
-/// many.
+/// Whether each element of a result is an element of the operands in another form, rather than a
+/// sum of many.
 fn passes(kind: SpecKind) -> bool {
     let extreme = matches!(
         kind,
@@ -267,7 +269,8 @@ fn passes(kind: SpecKind) -> bool {
     extreme || kind.is_pointwise()
 }
 
-/// The tensor of the caller that an operand is of, and whether it is all of it.
+/// The tensor of the caller that an operand belongs to, and whether the operand is the complete
+/// tensor.
 fn source(program: &Program, t: TensorId) -> (String, bool) {
     let buffer = &program.buffers[program.tensors[t].buffer];
     (buffer.name.clone(), buffer.tensor == t)

@@ -1,48 +1,48 @@
-//! Merges what the blocks of a grid wrote. Nothing orders blocks: two that touch one element, one
-//! of them writing, are a race. Blocks that only accumulate into it by one atomic operation do not
-//! race: here they do so in the order of blocks.
+//! Merges the writes of the blocks of a grid. Nothing orders blocks: two blocks that access one
+//! element, at least one of them with a write, are a race. Blocks that only accumulate into an
+//! element, with one atomic operation, do not race; here they accumulate in the order of blocks.
 
 use crate::exec::{Finished, accumulated};
+use crate::kernel_results::offset;
 use crate::plan::{
     Checked, GlobalBuffer, Inverse, Kernel, Space, View, coordinates, coordinates_text, line_text,
 };
-use crate::root::offset;
 use crate::state::{PAGE, Page, Pages, Value, Written};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 
-/// Most pages that are kept of what all blocks write.
+/// The largest number of stored pages of all blocks together.
 pub(crate) const MAX_PAGES: usize = 1 << 19;
 
-/// What all blocks wrote, and who read what they did not write.
+/// The writes of all blocks, and the reads of elements that the reader did not write.
 pub(crate) struct Grid {
     written: Vec<BTreeMap<u64, GridPage>>,
     shadows: bool,
-    /// Pages of all buffers.
+    /// The number of pages of all buffers.
     pub(crate) n_pages: usize,
 }
 
 struct GridPage {
     values: Written,
-    /// Which block wrote each element; blocks of a grid are numbered below 2^31.
+    /// The block that wrote each element; the number of a block is below 2^31.
     writers: [u32; PAGE],
-    /// The operation by which each element was touched so far, where nothing else touched it.
+    /// For each element that blocks only accumulated into, the operation.
     sums: BTreeMap<usize, AccumulateOp>,
-    /// One more than the last block that read each element without writing it; none where nobody
-    /// did.
+    /// For each element, one more than the last block that read it without writing it; none without
+    /// such reads.
     readers: Option<Box<[u32; PAGE]>>,
 }
 
 impl Grid {
-    /// Nothing has run.
+    /// A grid before any block has run.
     pub(crate) fn new(kernel: &Kernel<'_>, shadows: bool) -> Self {
         let written = kernel.globals.iter().map(|_| BTreeMap::new()).collect();
         Grid { written, shadows, n_pages: 0 }
     }
 
-    /// Adds a block's pages; an element that another block touched too is a race.
+    /// Adds a block's pages; an element that another block also accessed may be a race.
     pub(crate) fn add(
         &mut self,
         kernel: &Kernel<'_>,
@@ -138,7 +138,7 @@ impl Grid {
         all.filter(move |(p, e)| missing(p, *e)).map(|(_, e)| e)
     }
 
-    /// What is written is an output of the kernel's spec.
+    /// Checks that the kernel wrote only outputs of its spec.
     pub(crate) fn only_outputs(&self, kernel: &Kernel<'_>) -> Checked<()> {
         for (i, (global, pages)) in kernel.globals.iter().zip(&self.written).enumerate() {
             let views = kernel.outputs.iter().map(|(v, _)| &kernel.views[*v]);
@@ -166,11 +166,11 @@ impl Grid {
                             Code::WrongElement,
                             span,
                             format!(
-                                "{name} is written, and is no element of an output of this spec"
+                                "{name} is written, but is not an element of an output of this spec"
                             ),
                         )
                         .label(format!("block {} writes it", page.writers[e]))
-                        .help("name it among the outputs, or correct the statement that writes it"),
+                        .help("add it to the outputs, or correct the statement that writes it"),
                     ));
                 }
             }
@@ -178,17 +178,17 @@ impl Grid {
         Ok(())
     }
 
-    /// How many elements of the tensor that an output is part of have been written.
+    /// The number of written elements of the tensor that an output belongs to.
     pub(crate) fn n_written(&self, kernel: &Kernel<'_>, output: usize) -> u64 {
         let Space::Global(i) = kernel.views[output].space else { return 0 };
         let pages = self.written.get(i).into_iter().flatten();
         pages.map(|(_, page)| u64::from(page.values.n_written())).sum()
     }
 
-    /// Every element of an output of the kernel must have been written.
+    /// Checks that every element of an output of the kernel was written.
     pub(crate) fn all_written(&self, kernel: &Kernel<'_>, output: usize) -> Checked<()> {
         let view = &kernel.views[output];
-        // Nothing but outputs is written.
+        // Only outputs are written.
         let of_one = kernel.outputs.iter().filter(|(v, _)| kernel.views[*v].space == view.space);
         if of_one.count() == 1 && self.n_written(kernel, output) == view.n_known() {
             return Ok(());
@@ -198,7 +198,7 @@ impl Grid {
         Err(self.never_written(kernel, output, e, label))
     }
 
-    /// `S0501` for an element that nobody writes.
+    /// `S0501` for an element that no block writes.
     pub(crate) fn never_written(
         &self,
         kernel: &Kernel<'_>,
@@ -214,14 +214,14 @@ impl Grid {
             Diagnostic::new(Code::WrongElement, span, format!("{name}{at} is never written"))
                 .label(label)
                 .help(
-                    "compare the tiles that blocks and threads write with the output's shape; where a tile does not divide \
-                     it, count tiles by `ceil_div(M, BM)`",
+                    "compare the tiles that blocks and threads write with the output's shape; if a \
+                     tile does not divide the shape, use `ceil_div(M, BM)` tiles",
                 ),
         )
     }
 
-    /// What was written, by buffer of the kernel; where not all blocks ran, without what they only
-    /// add to.
+    /// The written elements, by buffer of the kernel. After a partial run, elements that blocks
+    /// only accumulate into are omitted.
     pub(crate) fn into_written(self, complete: bool) -> impl Iterator<Item = Pages> {
         let whole = move |mut page: GridPage| {
             let parts = page.sums.keys().filter(|_| !complete);
@@ -254,7 +254,11 @@ fn block_race(
         Diagnostic::new(
             Code::Race,
             place.span,
-            format!("block {first} {verb} {element}, block {block} {does} it ({}), and nothing orders blocks", line_text(place)),
+            format!(
+                "block {first} {verb} {element}, block {block} {does} it ({}), and nothing orders \
+                 blocks",
+                line_text(place)
+            ),
         )
         .label(format!("block {block} {does} it here"))
         .help("let one block own each element, or split the kernel in two"),

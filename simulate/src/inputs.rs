@@ -1,32 +1,32 @@
-//! What global memory holds before a program runs.
+//! The contents of global memory before a program runs.
 //!
 //! Every element is a function of the seed, the tensor's name and the element's number in its
-//! logical shape (column-major), whatever its strides: a transposed layout holds the same matrix.
-//! Nothing is stored.
-//! - [`Inputs::Seed`]: floats uniform in [-1, 1), rounded to their type; integers from -2 to 2 (0
-//!   to 3 where unsigned), as far as the type goes. A number that is passed by value, such as a
-//!   scale or an epsilon, lies in [0, 1) where it is a float. Where a tensor says what its integers
-//!   are from and below, they are spread over that range; where it splits a number, they are where
-//!   parts of about the same size begin, some of them empty; with one seed in four one part is all.
-//!   Where the program decides by floats ([`Decisions`](crate::Decisions)) some of them are of
-//!   another kind:
-//!   - one in eight of those that are compared is 0, -0, 1, -1, or a literal that they are compared
-//!     with or twice that one, as far as the type has it; half of these in tensors of one shape at
-//!     the same place, so that they are equal. Where something is divided by them none is 0;
-//!   - of those along whose modes an extreme is found it lies in each row at another place, beyond
-//!     1 in magnitude: in the first rows at the ends of the modes and beside powers of two, in the
-//!     next ones everywhere in turn. One row in eight has no number of the sign of its extreme, so
-//!     that an extreme that begins at 0 is seen to be wrong; one in four has a number of the other
-//!     sign that is larger in magnitude;
-//!   - one in sixteen of those of which an exponential is taken is eight times as large; where that
-//!     is of a difference to the largest of a row, one row in sixteen lies higher instead, by 100
-//!     divided by what the program scales it with, and one lower.
-//! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 where unsigned) in every type. Products are at
+//! logical shape (column-major). Strides have no influence: a transposed layout holds an equal
+//! matrix. Nothing is stored.
+//! - [`Inputs::Seed`]: floats are uniform in [-1, 1), rounded to their type; integers are from -2
+//!   to 2 (0 to 3 if unsigned), as far as the type allows. A float that is passed by value, such as
+//!   a scale or an epsilon, lies in [0, 1). If a tensor declares a range of its integers, they are
+//!   spread over that range. If a tensor splits a number, its elements are the starts of parts of
+//!   about equal size, some of them empty; with one seed in four, one part contains everything.
+//!   Where floats affect decisions of the program ([`Decisions`](crate::Decisions)), some of them
+//!   are chosen differently:
+//!   - Of the compared floats, one in eight is 0, -0, 1, -1, or a literal of a comparison or twice
+//!     that literal, if the type can hold it. Half of these are at equal places in tensors of one
+//!     shape, so that they are equal. No divisor is 0.
+//!   - For an extreme along some modes, the extreme of each row is at a different place, with a
+//!     magnitude above 1: in the first rows at the ends of the modes and next to powers of two, in
+//!     the following rows at each place in turn. One row in eight has no number with the sign of
+//!     its extreme, so that an extreme that starts from 0 fails. One row in four contains a number
+//!     of the other sign with a larger magnitude.
+//!   - Of the arguments of an exponential, one in sixteen is eight times as large. If the argument
+//!     is the difference to the largest number of a row, one row in sixteen is instead higher, and
+//!     one lower, by 100 divided by the scale factor of the program.
+//! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 if unsigned) in every type. Products are at
 //!   most 4 in magnitude, so a sum over k is exact in f16 up to k = 512, in bf16 up to 64, in f32
-//!   up to 2^22. Extremes of rows are 3 and -3, at the places as above; in rows of one sign -1 and
-//!   1 beside numbers of 2 to 4.
+//!   up to 2^22. Extremes of rows are 3 and -3, at the places described above; in rows of one sign,
+//!   they are -1 and 1 among numbers of 2 to 4.
 //!
-//! What a program only writes begins undefined, so that reading it is an error.
+//! Tensors that a program only writes begin undefined, so a read of them is an error.
 
 use crate::array::Array;
 use crate::decisions::Decides;
@@ -34,44 +34,43 @@ use crate::num::{decode, encode, int_range};
 use carbyne_ir::scalar::Scalar;
 use std::sync::Arc;
 
-/// How tensors are filled that the caller gives no array for.
+/// The elements of tensors without an array of the caller.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Inputs {
-    /// Random numbers.
+    /// Random numbers with this seed.
     Seed(u64),
-    /// Random small integers, for exact comparisons.
+    /// Random small integers with this seed, for exact comparisons.
     Ints(u64),
 }
 
-/// What one tensor holds.
+/// The initial elements of one tensor.
 #[derive(Clone)]
 pub(crate) enum Initial {
-    /// Nothing.
+    /// The elements are undefined.
     Undefined,
     /// Random numbers of a stream.
     Random(u64),
-    /// Random numbers of a stream, floats not below zero.
+    /// Random numbers of a stream; floats are not negative.
     Unsigned(u64),
     /// Random small integers of a stream.
     Ints(u64),
-    /// Numbers of which some show whether what is decided by them is right.
+    /// Numbers some of which test the decisions that depend on them.
     Deciding(Arc<Deciding>),
-    /// Random integers of a stream, from the first and below the second.
+    /// Random integers of a stream, at least the first bound and below the second.
     Between(u64, i64, i64),
-    /// Integers no two of which are equal: the place times the second, plus the third, modulo the
-    /// fourth, plus the first.
+    /// Distinct integers: (the place · the second number + the third) modulo the fourth, plus the
+    /// first.
     Distinct([i64; 4]),
-    /// Where consecutive parts of some number of elements begin and end: of a stream, so many
-    /// parts, so many elements.
+    /// The starts and the end of consecutive parts: stream, number of elements, number of parts.
     Splits(u64, i64, i64),
-    /// The caller's array; extents of the tensor's modes.
+    /// The caller's array, and the extents of the tensor's modes.
     Array(Arc<Array>, Vec<i64>),
 }
 
 impl Initial {
-    /// Of the tensor of that name, or of the number where `number`.
+    /// The elements of the tensor of this name, or of the number with this name if `number`.
     pub(crate) fn generated(inputs: Inputs, name: &str, number: bool) -> Self {
-        // FNV-1a: names of equal seeds get unrelated streams.
+        // FNV-1a: tensors with different names get unrelated streams for one seed.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
         });
@@ -82,7 +81,7 @@ impl Initial {
         }
     }
 
-    /// The same, of a tensor of these modes by whose elements something is decided.
+    /// The elements for a tensor of these modes whose elements affect decisions.
     pub(crate) fn deciding(self, decides: &Decides, scalar: Scalar, modes: &[i64]) -> Self {
         match self {
             Initial::Random(stream) | Initial::Ints(stream) if scalar != Scalar::Bool => {
@@ -92,7 +91,7 @@ impl Initial {
         }
     }
 
-    /// The same, of a tensor that states what its integers are from and below.
+    /// The elements for a tensor that declares a range of its integers.
     pub(crate) fn within(self, (lo, hi): (i64, i64)) -> Self {
         match self {
             Initial::Random(stream) | Initial::Ints(stream) | Initial::Unsigned(stream) => {
@@ -102,14 +101,13 @@ impl Initial {
         }
     }
 
-    /// Makes random numbers those of a tensor that states a range and that no two elements are
-    /// equal.
+    /// The elements for a tensor that declares a range and `distinct`.
     pub(crate) fn distinct(self, (lo, hi): (i64, i64)) -> Self {
         match self {
             Initial::Random(stream) | Initial::Ints(stream) | Initial::Unsigned(stream) => {
                 let n = hi.saturating_sub(lo).max(1);
                 let drawn = |stream: u64| (mix(stream) >> 1) as i64 % n;
-                // A factor that has no divisor in common with the size of the range permutes it.
+                // A factor coprime to the size of the range permutes the range.
                 let mut by = drawn(stream).max(1);
                 while num_integer::gcd(by, n) > 1 {
                     by += 1;
@@ -120,7 +118,7 @@ impl Initial {
         }
     }
 
-    /// The same, of a tensor of `parts + 1` elements that splits `n`.
+    /// The elements for a tensor of `parts + 1` elements that splits `n`.
     pub(crate) fn splitting(self, n: i64, parts: i64) -> Self {
         match self {
             Initial::Random(stream) | Initial::Ints(stream) | Initial::Unsigned(stream) => {
@@ -170,14 +168,14 @@ impl Initial {
                 let at = (i128::from(e) * by + from).rem_euclid(n);
                 Some(crate::num::truncate(scalar, lo + at))
             }
-            // Some give everything to one part.
+            // Some streams assign everything to one part.
             Initial::Splits(stream, n, parts) if stream % 4 == 0 => {
                 let own = (mix(*stream) >> 1) as i64 % (*parts).max(1);
                 Some(crate::num::truncate(scalar, i128::from(if e > own { *n } else { 0 })))
             }
             Initial::Splits(stream, n, parts) => {
-                // Equal parts, each end moved by up to half a part: ends that meet leave a part
-                // empty.
+                // Equal parts, with each end moved by up to half a part; ends that meet leave an
+                // empty part.
                 let moved = match e {
                     0 => 0,
                     e if e >= *parts => 0,
@@ -214,33 +212,33 @@ impl Initial {
     }
 }
 
-/// Numbers of which some show whether what is decided by them is right.
+/// Numbers some of which test the decisions that depend on them.
 pub(crate) struct Deciding {
-    /// All others.
+    /// All other elements.
     others: Initial,
     stream: u64,
-    /// Compared with what; none where that shows nothing.
+    /// The numbers that elements are compared with; empty if comparisons need no special elements.
     compared: Vec<f64>,
-    /// How many of them are literals, which come first.
+    /// The number of literals in `compared`; they come first.
     literals: usize,
-    /// Whether an exponential is taken of them, and whether of a difference to the largest of a
-    /// row.
+    /// Whether the elements are arguments of an exponential.
     exponential: bool,
-    /// By how much rows are moved then; 0 where that shows nothing.
+    /// The amount by which some rows are moved, for an exponential of the difference to the row's
+    /// largest number; 0 if rows are not moved.
     shift: f64,
-    /// Of the rows whose largest element is known, and of those whose smallest is.
+    /// The rows whose largest element is computed, and those whose smallest element is.
     extremes: [Option<Rows>; 2],
 }
 
-/// Rows of a tensor, in each of which one element is beyond the others.
+/// The rows of a tensor, each with one extreme element.
 struct Rows {
-    /// Extents of the tensor's modes, and whether they are those of a row.
+    /// The extents of the tensor's modes, and whether each mode is a mode of the row.
     modes: Vec<(i64, bool)>,
-    /// Elements of a row.
+    /// The number of elements of a row.
     len: i64,
-    /// Where the first rows have it.
+    /// The places of the extremes in the first rows.
     first: Vec<i64>,
-    /// By how much what follows is moved.
+    /// The offset of the places in the following rows.
     moved: i64,
 }
 
@@ -253,7 +251,7 @@ impl Rows {
         if len < 2 || of_row.count() == 0 {
             return None;
         }
-        // The ends, and where tiles and vectors may end.
+        // The ends, and places where tiles and vectors may end.
         let mut first = vec![len - 1, 0];
         let mut power = 1i64;
         while power < len {
@@ -277,10 +275,10 @@ impl Rows {
         (row.0, place.0)
     }
 
-    /// Where the row has its extreme.
+    /// The place of the row's extreme.
     fn extreme(&self, row: i64) -> i64 {
         let first = self.first.len() as i64;
-        // In turn: those that come first, then all.
+        // The places of `first` in turn, then all places.
         let turn = row % (first + self.len);
         match usize::try_from(turn).ok().and_then(|t| self.first.get(t)) {
             Some(at) => *at,
@@ -289,13 +287,13 @@ impl Rows {
     }
 }
 
-/// What a row is like whose largest, or smallest, element is found.
+/// The kinds of rows with an extreme.
 enum Kind {
-    /// Its extreme is beyond the others.
+    /// The extreme is beyond all other elements.
     Ordinary,
     /// No element has the sign of an ordinary extreme.
     OneSided,
-    /// The element at this place has the other sign, and is larger in magnitude.
+    /// The element at this place has the other sign and a larger magnitude.
     Opposite(i64),
 }
 
@@ -316,7 +314,7 @@ impl Deciding {
                 compared.extend([0.0, -0.0]);
             }
         }
-        // Where both are asked for, the smallest lies in the other half of the rows.
+        // If both extremes are computed, the smallest lies in the other half of the rows.
         let rows = |axes: &[usize]| Rows::new(axes, modes, stream);
         let extremes = [rows(&decides.largest), rows(&decides.smallest)];
         let exponential = decides.exponential && is_random;
@@ -339,7 +337,7 @@ impl Deciding {
                 Kind::Ordinary | Kind::Opposite(_) => 0,
             });
         if moved == 0.0 && one_sided == 0 && !self.compared.is_empty() && place.is_multiple_of(8) {
-            // By the place alone, or by the tensor, too.
+            // The choice depends on the place alone, or also on the tensor.
             let pick = if place >> 8 & 1 == 0 { place >> 9 } else { bits };
             let from = match self.literals {
                 0 => &self.compared[..],
@@ -362,13 +360,13 @@ impl Deciding {
         }
     }
 
-    /// By how much all of the element's row is moved.
+    /// The amount by which the element's row is moved.
     fn moved(&self, e: i64) -> f64 {
         let Some(rows) = self.extremes[0].as_ref().filter(|_| self.shift != 0.0) else {
             return 0.0;
         };
         let (row, _) = rows.at(e);
-        // The first rows are ordinary ones.
+        // The first rows are ordinary.
         match mix(self.stream ^ row as u64) % 16 {
             0 if row > 0 => self.shift,
             1 if row > 0 => -self.shift,
@@ -376,8 +374,7 @@ impl Deciding {
         }
     }
 
-    /// What the row of an element is like, where one kind of extreme is asked for: the sign of the
-    /// extreme.
+    /// The sign of the extreme and the kind of the element's row, if only one extreme is computed.
     fn rows(&self, e: i64) -> Option<(i64, Kind)> {
         let (rows, sign) = match &self.extremes {
             [Some(rows), None] => (rows, 1),
@@ -387,7 +384,7 @@ impl Deciding {
         let (row, _) = rows.at(e);
         let drawn = mix(self.stream.rotate_left(17) ^ row as u64);
         let kind = match drawn % 8 {
-            // The first rows are ordinary ones.
+            // The first rows are ordinary.
             0 if row > 1 => Kind::OneSided,
             1 | 2 if row > 1 => {
                 let behind = 1 + (drawn >> 8) as i64 % (rows.len - 1).max(1);
@@ -398,9 +395,9 @@ impl Deciding {
         Some((sign, kind))
     }
 
-    /// The element where it is the extreme of its row.
+    /// The element, if it is the extreme of its row.
     fn extreme(&self, scalar: Scalar, e: i64, bits: u64, moved: f64) -> Option<u64> {
-        // Where both are asked for, they take turns.
+        // If both extremes are computed, rows take turns.
         let both = self.extremes.iter().all(Option::is_some);
         let kind = self.rows(e).filter(|_| scalar.is_float() && moved == 0.0).map(|(_, kind)| kind);
         let is_random = matches!(self.others, Initial::Random(_));
@@ -421,7 +418,7 @@ impl Deciding {
             }
             if scalar.is_float() {
                 let beyond = match self.others {
-                    // Beyond 1, and less than twice that.
+                    // Above 1, and below 2.
                     Initial::Random(_) => 1.25 + 0.5 * (bits >> 12) as f64 * 0.5f64.powi(52),
                     _ => 3.0,
                 };
@@ -516,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_equal_now_and_then() {
+    fn compared_numbers_are_sometimes_equal() {
         let decides = |divides| Decides {
             compared: true,
             literals: vec![6.0, 0.1, 1e30],

@@ -1,8 +1,9 @@
 //! Runs the kernels of a program one after the other.
 //!
-//! Blocks run in parallel and do not see each other's writes; where two touch one element and one
-//! writes it, that is a race, as nothing orders them. Results do not depend on how many run at
-//! once: blocks are taken in order, and the first error in that order is reported.
+//! Blocks run in parallel and do not see each other's writes. Nothing orders blocks, so two blocks
+//! that access one element, at least one of them with a write, are a race. Results do not depend on
+//! the number of blocks that run at once: the results of blocks are merged in block order, and the
+//! first error in that order is reported.
 
 use crate::Array;
 use crate::decisions::Decisions;
@@ -11,6 +12,7 @@ use crate::exec::{Counts, Finished, Mode, Numerics, elected_lane, run_cluster};
 use crate::grid::{Grid, MAX_PAGES};
 use crate::index::Sizes;
 use crate::inputs::{Initial, Inputs};
+use crate::kernel_results::{Oracle, Output, by_meaning, check_block, check_sums, check_unwritten};
 use crate::num::decode;
 use crate::options::{Between, Options};
 use crate::plan::{
@@ -20,7 +22,6 @@ use crate::plan::{
 use crate::report::{
     KernelReport, LeafReport, OutputTensor, Outputs, Report, Rounding, Short, SpecReport,
 };
-use crate::root::{Oracle, Output, by_meaning, check_block, check_sums, check_unwritten};
 use crate::state::banks::LeafCount;
 use crate::state::{GlobalMemory, PAGE, Pages, Value};
 use crate::workers::Workers;
@@ -39,7 +40,7 @@ use std::sync::Arc;
 /// Runs every kernel of a program.
 ///
 /// # Errors
-/// The first error: in the order of kernels, of blocks, and of the program.
+/// The first error, in the order of kernels, then of blocks, then of the program.
 pub fn simulate(program: &Program, atoms: &AtomTable, options: &Options) -> Checked<Report> {
     run(program, atoms, options).map_err(|d| Box::new(program.noted(*d)))
 }
@@ -59,8 +60,8 @@ fn run(program: &Program, atoms: &AtomTable, options: &Options) -> Checked<Repor
     Ok(Report { kernels, outputs: memory.into_outputs(complete) })
 }
 
-/// The values of symbols, which keep all that the program says of them. A symbol without a value is
-/// found where it is used.
+/// The values of the symbols, checked against all conditions of the program. A symbol without a
+/// value is reported at its first use.
 pub(crate) fn symbols(program: &Program, options: &Options) -> Checked<HashMap<VarId, i64>> {
     let value = |var: &VarId| options.symbols.get(&program.arena.var_info(*var).name).copied();
     let values: HashMap<VarId, i64> =
@@ -71,7 +72,7 @@ pub(crate) fn symbols(program: &Program, options: &Options) -> Checked<HashMap<V
 
 /// The caller's tensors.
 pub(crate) struct Memory {
-    /// In the order of the program's parameters.
+    /// The tensors with their sizes, in the order of the program's parameters.
     pub(crate) tensors: IndexMap<BufferId, (GlobalMemory, Sizes)>,
 }
 
@@ -106,7 +107,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// The tensors as they are now.
+    /// The tensors in their present state.
     pub(crate) fn into_outputs(self, complete: bool) -> Outputs {
         let tensors = self
             .tensors
@@ -121,13 +122,13 @@ impl Memory {
         Outputs { tensors }
     }
 
-    /// The kernel's buffers in its order.
+    /// The kernel's buffers, in the order of [`Kernel::globals`].
     pub(crate) fn of(&self, kernel: &Kernel<'_>) -> Checked<Vec<&GlobalMemory>> {
         let find = |b: BufferId| {
             self.tensors.get(&b).map(|(m, _)| m).ok_or_else(|| {
-                let text = "a buffer in global memory is none of the caller's";
+                let text = "this buffer in global memory is not a tensor of the caller";
                 let span = kernel.program.buffers[b].span;
-                let help = "declare it at the top: the caller provides it";
+                let help = "declare the tensor at the top of the text: the caller provides it";
                 Box::new(Diagnostic::new(Code::MemoryMismatch, span, text).help(help))
             })
         };
@@ -175,7 +176,7 @@ impl Declared<'_> {
         };
         let Some(inverse) = Inverse::new(&sizes.leaves()) else {
             let text = format!("the strides of %{} interleave in too many elements", buffer.name);
-            let help = "give it strides of which each is beyond what the smaller ones reach";
+            let help = "give it strides each of which exceeds the reach of all smaller ones";
             let d = Diagnostic::new(Code::TooLarge, buffer.span, text);
             return Err(Box::new(d.help(help)));
         };
@@ -203,7 +204,7 @@ impl Declared<'_> {
         Ok((tensor, sizes))
     }
 
-    /// Elements of a tensor for which the caller gives no array.
+    /// The generated elements of a tensor for which the caller gives no array.
     fn generated(
         &self,
         buffer: &Buffer,
@@ -228,8 +229,8 @@ impl Declared<'_> {
     }
 }
 
-/// Refuses an array that does not fit its tensor, or whose elements break the declarations of the
-/// tensor.
+/// Refuses an array whose shape or type differs from its tensor, or whose elements contradict the
+/// declarations of the tensor.
 fn check_array(
     buffer: &Buffer,
     array: &Array,
@@ -250,7 +251,7 @@ fn check_array(
                 "the array is {extents:?} of {}, the tensor {modes:?} of {}",
                 array.scalar, buffer.scalar
             ))
-            .help("give one extent a mode of the tensor, in order"),
+            .help("give one extent for each mode of the tensor, in order"),
         ));
     }
     if let Some(range) = range {
@@ -269,13 +270,13 @@ fn buffer(program: &Program, t: TensorId) -> BufferId {
     program.tensors[t].buffer
 }
 
-/// The buffers whose values before matter to one of these kernels.
+/// The buffers whose previous elements affect one of these kernels.
 fn read(program: &Program, kernels: &[SpecId]) -> HashSet<BufferId> {
     kernels.iter().flat_map(|k| reads(program, *k)).collect()
 }
 
-/// The buffers whose values before matter to a kernel: its inputs, and outputs that it adds to.
-/// What the body of a generic spec does with its outputs only its `means` block says.
+/// The buffers whose previous elements affect a kernel: its inputs, and the outputs that it adds
+/// to. For a generic spec, only the `means` block tells whether an output is added to.
 pub(crate) fn reads(program: &Program, kernel: SpecId) -> Vec<BufferId> {
     let spec = &program.specs[kernel];
     let adds = match (&spec.kind, &spec.means) {
@@ -291,7 +292,7 @@ pub(crate) fn reads(program: &Program, kernel: SpecId) -> Vec<BufferId> {
     spec.input_tensors().chain(adds).map(|t| buffer(program, t)).collect()
 }
 
-/// The integers of a range that the type holds.
+/// The integers of a range that the type can hold.
 fn within(buffer: &Buffer, (lo, hi): (i64, i64)) -> Checked<(i64, i64)> {
     let (least, most) = buffer.scalar.int_range().unwrap_or_default();
     let held = |n: i64, d: i128| i64::try_from(i128::from(n).clamp(least, most + d)).unwrap_or(n);
@@ -300,9 +301,9 @@ fn within(buffer: &Buffer, (lo, hi): (i64, i64)) -> Checked<(i64, i64)> {
         true => Ok((from, below)),
         false => bad(
             buffer,
-            format!("%{} can hold nothing that is in its range", buffer.name),
+            format!("the type of %{} has no number in the tensor's range", buffer.name),
             format!("from {lo}, and below {hi}, of {}", buffer.scalar),
-            "give the symbols of the range other values",
+            "change the values of the symbols in the range",
         ),
     }
 }
@@ -313,7 +314,7 @@ fn bad<T>(buffer: &Buffer, message: String, label: impl Into<String>, help: &str
     Err(Box::new(d.label(label).help(help)))
 }
 
-/// Refuses integers of the caller that are not what the tensor says they are.
+/// Refuses an array with an integer outside the range that the tensor declares.
 fn in_range(buffer: &Buffer, array: &Array, (lo, hi): (i64, i64)) -> Checked<()> {
     let number = |bits: &u64| decode(buffer.scalar, *bits);
     let wrong = |v: &f64| *v < lo as f64 || *v >= hi as f64;
@@ -327,15 +328,14 @@ fn in_range(buffer: &Buffer, array: &Array, (lo, hi): (i64, i64)) -> Checked<()>
     )
 }
 
-/// Refuses integers of the caller that are not where consecutive parts of `n` elements begin and
-/// end.
+/// Refuses an array that does not split `n` elements into consecutive parts.
 fn splits(buffer: &Buffer, array: &Array, n: i64) -> Checked<()> {
     let value = |i: usize| array.values.get(i).map(|bits| decode(buffer.scalar, *bits));
     let last = array.values.len().saturating_sub(1);
     let falls = |i: &usize| value(*i).zip(value(i + 1)).is_some_and(|(a, b)| b < a);
     let (i, wanted) = match (value(0), value(last), (0..last).find(falls)) {
         (Some(first), ..) if first != 0.0 => (0, "0".to_owned()),
-        (.., Some(i)) => (i + 1, "no number below the one before it".to_owned()),
+        (.., Some(i)) => (i + 1, "a number that is at least the previous one".to_owned()),
         (_, Some(end), _) if end != n as f64 => (last, n.to_string()),
         _ => return Ok(()),
     };
@@ -343,12 +343,12 @@ fn splits(buffer: &Buffer, array: &Array, n: i64) -> Checked<()> {
     bad(
         buffer,
         format!("the array given for %{} holds {v}, at place {i}", buffer.name),
-        format!("it splits {n}: there is {wanted} at this place"),
-        "give where consecutive parts begin, and last where the last one ends",
+        format!("the tensor splits {n} elements: this place needs {wanted}"),
+        "give the start of each consecutive part, and finally the end of the last part",
     )
 }
 
-/// Refuses integers of the caller two of which are equal.
+/// Refuses an array with two equal elements.
 fn distinct(buffer: &Buffer, array: &Array) -> Checked<()> {
     let mut seen = HashMap::new();
     for (i, bits) in array.values.iter().enumerate() {
@@ -360,7 +360,7 @@ fn distinct(buffer: &Buffer, array: &Array) -> Checked<()> {
                     "the array given for %{} holds {v} at places {before} and {i}",
                     buffer.name
                 ),
-                "no two of its elements are equal",
+                "the tensor is declared `distinct`: no two elements may be equal",
                 "correct the array, or remove `distinct` from the tensor",
             );
         }
@@ -368,20 +368,20 @@ fn distinct(buffer: &Buffer, array: &Array) -> Checked<()> {
     Ok(())
 }
 
-/// Refuses more integers that differ than a range has.
+/// Refuses a tensor of distinct integers that has more elements than its range has integers.
 fn fits_distinct(buffer: &Buffer, (lo, hi): (i64, i64), n: i64) -> Checked<()> {
     if i128::from(n) <= i128::from(hi) - i128::from(lo) {
         return Ok(());
     }
     bad(
         buffer,
-        format!("%{} has {n} elements, no two of which are equal", buffer.name),
+        format!("%{} has {n} distinct elements, more than its range has integers", buffer.name),
         format!("its elements are from {lo} and below {hi}"),
-        "give the symbols of the range other values",
+        "change the values of the symbols in the range",
     )
 }
 
-/// Buffers that the first kernel to touch them reads: inputs, and accumulators.
+/// The buffers whose first access in the program is a read: inputs, and accumulators.
 fn read_first(program: &Program) -> HashSet<BufferId> {
     let (mut read, mut touched) = (HashSet::new(), HashSet::new());
     for id in &program.kernels {
@@ -395,9 +395,9 @@ fn read_first(program: &Program) -> HashSet<BufferId> {
     read
 }
 
-/// A schedule other than that of the text.
+/// The seed of the second schedule.
 const ANOTHER: u64 = 1;
-/// How often leaves may be executed in blocks that write nothing until no others are tried.
+/// The number of leaf executions without a write after which no more replacement blocks are tried.
 const MOST_IN_VAIN: u64 = 1 << 14;
 
 fn run_kernel(
@@ -448,7 +448,7 @@ fn run_kernel(
 /// Adds the counts to the report.
 fn count(kernel: &Kernel<'_>, counts: Counts, report: &mut KernelReport) {
     report.unchecked.extend(counts.skipped.iter().map(|site| {
-        let why = "each thread of a group has its own view of an operand";
+        let why = "the threads of a group have different views of an operand";
         (kernel.sites[*site as usize].line, why.to_owned())
     }));
     report.unchecked.sort();
@@ -465,13 +465,13 @@ fn count(kernel: &Kernel<'_>, counts: Counts, report: &mut KernelReport) {
     report.multiply_adds = counts.multiply_adds;
 }
 
-/// A kernel whose blocks run, and how they run.
+/// A kernel whose blocks run, with the options of the run.
 struct Run<'a> {
     kernel: &'a Kernel<'a>,
     buffers: Vec<&'a GlobalMemory>,
     options: &'a Options,
     mode: Mode,
-    /// The meaning that results are compared with, if they are compared.
+    /// The meaning that the results are compared with, if any.
     root: Option<&'a RootSpec>,
     /// The outputs that have a meaning.
     outputs: Vec<Output>,
@@ -511,7 +511,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs the chosen blocks, and others in the place of those that find no work.
+    /// Runs the chosen blocks, and replaces blocks that find no work.
     fn blocks(&self, report: &mut KernelReport) -> Checked<(Counts, Grid)> {
         let Run { kernel, mode, .. } = *self;
         let one = |block: i64, finished: &mut Finished| self.judge(block, finished);
@@ -532,8 +532,8 @@ impl<'a> Run<'a> {
         Ok((ran.counts, ran.grid))
     }
 
-    /// Runs the first cluster again in another order if its threads hand stages over: they may be
-    /// faster or slower than in the order of the text.
+    /// Runs the first cluster under a second schedule if its threads hand over stages through
+    /// mbarriers: threads may be faster or slower than in the order of the text.
     fn again(&self, chosen: &[i64]) -> Checked<()> {
         let Run { kernel, options, mode, .. } = *self;
         if !options.check || options.schedule.is_some() || !kernel.waits_for_mbarriers() {
@@ -544,8 +544,8 @@ impl<'a> Run<'a> {
         execute(kernel, &self.buffers, first, drawn, |_, _| Ok(())).map(drop)
     }
 
-    /// Runs other blocks in the place of those that find no work, until [`MOST_IN_VAIN`] leaves
-    /// were executed in vain.
+    /// Runs replacements for the blocks that find no work, until [`MOST_IN_VAIN`] leaves were
+    /// executed without a write.
     fn spare(&self, ran: &mut Ran, report: &mut KernelReport) -> Checked<()> {
         let Run { kernel, options, mode, .. } = *self;
         let one = |block: i64, finished: &mut Finished| self.judge(block, finished);
@@ -602,7 +602,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Adds the elements that the blocks that did not run would write.
+    /// Adds the elements that the blocks which did not run would write.
     fn fill(&self, written: &mut [Pages]) -> Checked<()> {
         let others = meant(self.kernel, &self.buffers, self.options)?;
         for (pages, others) in written.iter_mut().zip(others) {
@@ -612,7 +612,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Runs blocks of a kernel; `ended` looks at what each did.
+/// Runs blocks of a kernel; `ended` inspects the result of each block.
 pub(crate) fn execute(
     kernel: &Kernel<'_>,
     buffers: &[&GlobalMemory],
@@ -625,15 +625,15 @@ pub(crate) fn execute(
     Ok((ran.counts, ran.grid))
 }
 
-/// What blocks did.
+/// The results of the blocks that ran.
 struct Ran {
     counts: Counts,
     grid: Grid,
-    /// How many of them wrote nothing.
+    /// The number of blocks that wrote nothing.
     idle: usize,
-    /// How many of their clusters did not.
+    /// The number of clusters that wrote nothing.
     idle_clusters: usize,
-    /// How often a leaf was executed in these clusters.
+    /// The number of leaf executions in these clusters.
     in_vain: u64,
 }
 
@@ -643,7 +643,7 @@ impl Ran {
         Ran { counts, grid, idle: 0, idle_clusters: 0, in_vain: 0 }
     }
 
-    /// Runs more blocks, whole clusters; `ended` looks at what each did.
+    /// Runs more blocks, in complete clusters; `ended` inspects the result of each block.
     fn blocks(
         &mut self,
         kernel: &Kernel<'_>,
@@ -662,14 +662,14 @@ impl Ran {
             };
             Ok(blocks.iter().zip(all).map(judged).collect())
         };
-        // Few blocks at a time: each may hold much, and the first error ends it all.
+        // Few blocks at a time: each may need much memory, and the first error ends the run.
         let workers = Workers::get()?;
         let stage = Stage::new("simulating", Some(blocks.len() as u64));
         stage.kernel(kernel.program.specs[kernel.spec].name.as_deref());
         for chunk in blocks.chunks(2 * workers.count() * kernel.cluster) {
             let clusters: Vec<&[i64]> = chunk.chunks(kernel.cluster).collect();
             let results: Vec<Checked<Vec<Ended>>> = workers.map(&clusters, |c| cluster(c));
-            // A race of blocks is why an element is wrong, and not the other way round.
+            // A race of blocks is the cause of a wrong element, so the race is reported first.
             let mut wrong = None;
             for (blocks, results) in chunk.chunks(kernel.cluster).zip(results) {
                 let (mut idle, mut executions) = (0, 0u64);
@@ -682,7 +682,7 @@ impl Ran {
                     self.grid.add(kernel, *block, finished)?;
                     if self.grid.n_pages > MAX_PAGES {
                         let span = kernel.program.specs[kernel.spec].span;
-                        let text = "the blocks write more than can be kept";
+                        let text = "the blocks write more elements than the simulator can store";
                         return Err(Box::new(
                             Diagnostic::new(Code::TooLarge, span, text)
                                 .help("run fewer blocks: `--blocks`"),
@@ -704,8 +704,8 @@ impl Ran {
     }
 }
 
-/// How many clusters are tried in the place of those of a sample that find no work: some for each
-/// of these, and no more than the budget allows.
+/// The number of clusters that may replace the clusters of a sample that find no work: some for
+/// each of them, and no more than the budget allows.
 fn spare_clusters(kernel: &Kernel<'_>, report: &KernelReport, options: &Options) -> u64 {
     const FOR_EACH: u64 = 16;
     const LEAST: u64 = 64;
@@ -716,8 +716,8 @@ fn spare_clusters(kernel: &Kernel<'_>, report: &KernelReport, options: &Options)
     chosen.saturating_mul(FOR_EACH).clamp(LEAST, MOST).min(fits.saturating_sub(chosen))
 }
 
-/// Other blocks to run where those of a sample find no work, whole clusters, spread evenly. Those
-/// of one cluster stand together.
+/// Replacements for the blocks of a sample that find no work: complete clusters, spread evenly. The
+/// blocks of one cluster are adjacent.
 fn spare_blocks(
     kernel: &Kernel<'_>,
     chosen: HashSet<i64>,
@@ -731,7 +731,7 @@ fn spare_blocks(
     others.flat_map(move |first| first..first + size)
 }
 
-/// What was counted of each leaf and synchronization, in text order.
+/// The counts of each leaf and each synchronization statement, in text order.
 fn leaves(kernel: &Kernel<'_>, counts: &Counts) -> Vec<LeafReport> {
     let registers = live_registers(kernel);
     let leaf = |(i, leaf): (usize, &LeafSpec)| {
@@ -765,7 +765,7 @@ fn leaves(kernel: &Kernel<'_>, counts: &Counts) -> Vec<LeafReport> {
         .collect()
 }
 
-/// What was compared, the kernel first.
+/// The deviations of the compared specs, the kernel first.
 fn numerics(kernel: &Kernel<'_>, counts: &Counts) -> Vec<SpecReport> {
     let report = |site: u32, spec: SpecId, n: &Numerics| SpecReport {
         line: kernel.sites[site as usize].line,
@@ -786,7 +786,7 @@ fn numerics(kernel: &Kernel<'_>, counts: &Counts) -> Vec<SpecReport> {
     root.chain(checks.into_iter().map(|(_, r)| r)).filter(|r| r.executions > 0).collect()
 }
 
-/// Puts what was written, by the kernel's buffers, over what was there.
+/// Merges the written pages into the memory, by the kernel's buffers.
 pub(crate) fn merge_into(memory: &mut Memory, kernel: &Kernel<'_>, written: Vec<Pages>) {
     for (global, pages) in kernel.globals.iter().zip(written) {
         let Some((tensor, _)) = memory.tensors.get_mut(&global.buffer) else { continue };
@@ -794,7 +794,7 @@ pub(crate) fn merge_into(memory: &mut Memory, kernel: &Kernel<'_>, written: Vec<
     }
 }
 
-/// What the next kernel sees of the shadows of what this one wrote.
+/// Sets the shadows of the kernel's outputs with which the next kernel begins.
 pub(crate) fn begin_again(memory: &mut Memory, kernel: &Kernel<'_>, between: &Between) {
     for (number, (output, _)) in kernel.outputs.iter().enumerate() {
         let Space::Global(i) = kernel.views[*output].space else { continue };
@@ -815,7 +815,8 @@ pub(crate) fn begin_again(memory: &mut Memory, kernel: &Kernel<'_>, between: &Be
     }
 }
 
-/// An upper bound of the steps of a block, its share of comparing the kernel's outputs included.
+/// An upper bound of the steps of a block, including its share of the comparison of the kernel's
+/// outputs.
 pub(crate) fn steps(kernel: &Kernel<'_>, options: &Options) -> u64 {
     let steps = block_steps(kernel, options.check, options.schedule.is_some());
     let Some(root) = kernel.root.as_ref().filter(|_| options.check) else { return steps };
@@ -823,7 +824,7 @@ pub(crate) fn steps(kernel: &Kernel<'_>, options: &Options) -> u64 {
     steps.saturating_add(all / kernel.n_blocks.unsigned_abs().max(1))
 }
 
-/// Steps of evaluating all that a kernel means.
+/// The steps that an evaluation of the kernel's complete meaning takes.
 fn meaning_steps(kernel: &Kernel<'_>, root: &RootSpec) -> u64 {
     let chain = &root.reference.chain;
     let of = |(i, view): (usize, &usize)| {
@@ -834,8 +835,8 @@ fn meaning_steps(kernel: &Kernel<'_>, root: &RootSpec) -> u64 {
     root.reference.outputs.iter().enumerate().map(of).fold(0, u64::saturating_add)
 }
 
-/// Outputs of which the blocks of a sample wrote less than an even share. Neither those that are
-/// read, too, nor those that other blocks add to.
+/// The outputs of which the blocks of a sample wrote less than an even share. Outputs that the
+/// kernel also reads, and outputs that other blocks add to, are excluded.
 ///
 /// # Errors
 /// `S0501` for an output that no statement writes.
@@ -868,7 +869,7 @@ fn writes(kernel: &Kernel<'_>, output: usize) -> bool {
     kernel.leaves.iter().any(|l| l.outputs.iter().any(|v| kernel.views[*v].space == space))
 }
 
-/// Which blocks run: all, or some spread evenly, whole clusters.
+/// The blocks to run: all, or a sample of complete clusters, spread evenly.
 pub(crate) fn chosen_blocks(
     kernel: &Kernel<'_>,
     steps: u64,
@@ -890,13 +891,14 @@ pub(crate) fn chosen_blocks(
     }
     if whole && steps.saturating_mul(kernel.n_blocks.unsigned_abs()) > options.budget {
         let all = steps.saturating_mul(kernel.n_blocks.unsigned_abs());
-        let text = "a later kernel reads what this one writes, which takes too long to run whole";
+        let text = "a later kernel reads the output of this kernel, and running all blocks of this \
+                    kernel takes too long";
         return Err(Box::new(
             Diagnostic::new(Code::StepBudget, span, text)
                 .label(format!("up to {all} steps, the budget is {}", options.budget))
                 .help(
-                    "raise `--budget`, choose smaller sizes, or say what it computes, `means { .. }`: \
-                     then a sample is enough",
+                    "raise `--budget`, choose smaller sizes, or state the meaning of this kernel \
+                     with `means { .. }`: then a sample of blocks is enough",
                 ),
         ));
     }
@@ -910,14 +912,15 @@ pub(crate) fn chosen_blocks(
         Some(blocks) => blocks.div_ceil(size),
         None => kept.min(of_sample),
     };
-    // The list itself is bounded: a block takes some hundred steps at least.
+    // The list itself is bounded: a block takes at least about a hundred steps.
     let wanted = most.max(1).min(n_blocks).min(fits.max(1));
     let block = |i: u64| (u128::from(i) * u128::from(n_blocks) / u128::from(wanted)) as i64;
     let cluster = |first: i64| (0..size as i64).map(move |rank| first * size as i64 + rank);
     Ok((0..wanted).flat_map(|i| cluster(block(i))).collect())
 }
 
-/// How many blocks write no more than can be kept, if all write alike.
+/// The number of blocks whose writes the simulator can store, if all blocks write equally many
+/// elements.
 fn sample_that_can_be_kept(kernel: &Kernel<'_>, n_blocks: u64) -> u64 {
     let size = |(view, _): &(usize, bool)| kernel.views[*view].size.unsigned_abs();
     let elements = kernel.outputs.iter().map(size).fold(0u64, u64::saturating_add);
@@ -928,7 +931,7 @@ fn sample_that_can_be_kept(kernel: &Kernel<'_>, n_blocks: u64) -> u64 {
     (u128::from(n_blocks) * u128::from(room) / u128::from(elements)) as u64
 }
 
-/// What a kernel writes by its meaning, by its buffers.
+/// The elements that a kernel writes according to its meaning, for each of its buffers.
 pub(crate) fn meant(
     kernel: &Kernel<'_>,
     buffers: &[&GlobalMemory],

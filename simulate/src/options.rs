@@ -1,4 +1,4 @@
-//! What a run is given.
+//! Options of a run.
 
 use crate::array::Array;
 use crate::decisions::Decisions;
@@ -6,68 +6,71 @@ use crate::inputs::Inputs;
 use carbyne_ir::program::{Program, RoundedTypes};
 use std::collections::BTreeMap;
 
-/// How a program is run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How tensors are filled that `arrays` does not name.
+    /// Generates the elements of tensors that `arrays` does not name.
     pub inputs: Inputs,
-    /// What inputs are drawn for: what the program decides that they are to test; none for the one
-    /// that runs. Programs that are to be given the same inputs take those of one of them.
+    /// The decisions that the generated inputs shall test. None: the decisions of the program that
+    /// runs. To give several programs the same inputs, pass the decisions of one of them to all.
     pub decisions: Option<Decisions>,
-    /// Tensors by name, without `%`; shapes as the tensors are declared, one extent a mode.
+    /// Arrays by the name of their tensor, without `%`. The shape has one extent for each mode of
+    /// the declared tensor.
     pub arrays: BTreeMap<String, Array>,
     /// Values of symbolic sizes, by name.
     pub symbols: BTreeMap<String, i64>,
-    /// How many blocks of each kernel to run, spread evenly over the grid; at least one is. None:
-    /// all of them, or as many as the budget and `sample` allow. What the blocks that do not run
-    /// would write for a later kernel is taken from what the kernel means; one that does not say
-    /// runs whole.
+    /// The number of blocks of each kernel to run, spread evenly over the grid; at least one runs.
+    /// None: all blocks, or as many as the budget and `sample` allow. If a later kernel reads
+    /// results of blocks that do not run, the meaning of the kernel supplies them; all blocks of a
+    /// kernel without a meaning run.
     pub blocks: Option<u64>,
-    /// Where `blocks` is none: run no more blocks of a kernel than take so many steps, such as
-    /// [`SECOND`].
+    /// If `blocks` is none, the largest number of steps that the blocks of a kernel may take
+    /// together, for example [`SECOND`].
     pub sample: Option<u64>,
-    /// Most steps of one kernel; a step is some eight nanoseconds of one core.
+    /// The largest number of steps of one kernel. A step takes about eight nanoseconds on one core.
     pub budget: u64,
-    /// Whether bodies are compared with what their specs mean.
+    /// Whether bodies are compared with the meanings of their specs.
     pub check: bool,
-    /// Whether values carry shadows in binary64, by which bodies are held to what their specs mean
-    /// whatever their types round away. Without, or without `check`, nothing is compared with a
-    /// `means` block.
+    /// Whether values carry shadows in binary64. With shadows, a body is compared with its meaning
+    /// before any rounding. Without shadows, or without `check`, nothing is compared with a `means`
+    /// block.
     pub shadow: bool,
-    /// Whether the distance of value and shadow is measured at every statement.
+    /// Whether the distance between value and shadow is measured at every statement.
     pub statements: bool,
-    /// Draws another order in which warps go on and asynchronous copies arrive; none for the order
-    /// of the text, and copies as late as can be. What a program computes without error does not
-    /// depend on it.
+    /// The seed of a random schedule: the order in which warps run and asynchronous copies arrive.
+    /// None: the order of the text, and copies arrive as late as possible. The results of a program
+    /// without errors do not depend on the schedule.
     pub schedule: Option<u64>,
-    /// How what a kernel leaves is seen by the next one: see [`Between`].
+    /// The shadows with which the next kernel begins: see [`Between`].
     pub between: Between,
 }
 
-/// What becomes of shadows in global memory when a kernel is done.
+/// The shadows in global memory after a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Between {
-    /// The next kernel begins with the values: each kernel is held to what it means by itself.
+    /// The next kernel begins with the stored values as shadows, so that each kernel is compared
+    /// with its meaning separately.
     #[default]
     Begin,
-    /// They go on, as [`crate::against`] needs to compare all kernels with a parent that may be
-    /// one. Those of tensors of these types are rounded, as the parent casts to them: where only
-    /// integers are cast to a type, those of tensors that the kernel before writes as a cast.
+    /// The shadows persist. [`crate::compare_with_parent`] needs this to compare all kernels with a
+    /// parent that may be a single kernel. Shadows of tensors with these types are rounded, because
+    /// the parent casts to the types. For a type to which only integers are cast, only the shadows
+    /// of tensors that the previous kernel writes with a cast are rounded.
     GoOn(RoundedTypes),
 }
 
 impl Between {
-    /// For a run that is to be compared with this parent.
+    /// The mode for a run that is compared with this parent.
     #[must_use]
     pub fn for_parent(parent: &Program) -> Self {
         Between::GoOn(parent.rounded_types())
     }
 }
 
-/// Some tens of seconds on two cores.
+/// The default of [`Options::budget`]: some tens of seconds on two cores.
 pub const DEFAULT_BUDGET: u64 = 1 << 31;
 
-/// Steps of about a second on two cores.
+/// The number of steps that take about a second on two cores.
 pub const SECOND: u64 = 1 << 28;
 
 impl Default for Options {

@@ -1,4 +1,4 @@
-//! Scalars in bytes as devices have them.
+//! Scalars packed into bytes, in the layout of device memory.
 
 use carbyne_ir::scalar::Scalar;
 

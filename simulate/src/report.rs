@@ -1,4 +1,4 @@
-//! What a run found out.
+//! The results of a run.
 
 use crate::array::Array;
 use crate::num::decode;
@@ -6,131 +6,133 @@ use crate::plan::coordinates;
 use crate::state::banks::LeafCount;
 use crate::state::{GlobalMemory, Value};
 
-/// The outcome of a run without errors.
+/// The results of a run without errors.
 pub struct Report {
-    /// In text order.
+    /// The kernels, in text order.
     pub kernels: Vec<KernelReport>,
-    /// The caller's tensors as they are afterwards.
+    /// The caller's tensors after the run.
     pub outputs: Outputs,
 }
 
-/// What one kernel did.
+/// The results of one kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelReport {
-    /// As written, without `@`; empty where it has no name.
+    /// The name as written, without `@`; empty for a kernel without a name.
     pub name: String,
-    /// Blocks of the grid.
+    /// The number of blocks of the grid.
     pub n_blocks: i64,
-    /// Those that ran, ascending.
+    /// The blocks that ran, ascending.
     pub blocks_run: Vec<i64>,
-    /// Whether the kernel has no body and was executed by its meaning; no block ran.
+    /// Whether the kernel has no body and its meaning was evaluated instead; no block ran.
     pub by_meaning: bool,
-    /// Whether all blocks ran, so that outputs are whole.
+    /// Whether all blocks ran, so that the outputs are complete.
     pub complete: bool,
-    /// Whether the kernel's own meaning was compared with what it wrote; false for a generic spec.
+    /// Whether the outputs were compared with the kernel's own meaning; false for a generic spec.
     pub checked: bool,
-    /// Bodies compared with their meaning inside the kernel.
+    /// The number of bodies inside the kernel that were compared with their meanings.
     pub specs: u64,
-    /// Elements compared, those of the kernel's outputs included.
+    /// The number of compared elements, including the kernel's outputs.
     pub elements: u64,
-    /// Largest difference from a reference.
+    /// The largest difference from a reference.
     pub max_error: f64,
-    /// Largest difference in units of what is allowed.
+    /// The largest ratio of a difference to the allowed difference.
     pub max_ratio: f64,
-    /// Multiply-adds of the MatMul leaves.
+    /// The number of multiply-adds of the MatMul leaves.
     pub multiply_adds: u64,
-    /// Upper bound of steps of a block, as counted against the budget.
+    /// An upper bound of the steps of one block, as counted against the budget.
     pub steps_per_block: u64,
-    /// What each leaf and each statement that synchronizes did, in text order.
+    /// The counts of each leaf and each synchronization statement, in text order.
     pub leaves: Vec<LeafReport>,
-    /// How near each spec with a body came to what it means: the kernel's own first, then in text
-    /// order.
+    /// The deviation of each spec with a body from its meaning: the kernel first, then text order.
     pub numerics: Vec<SpecReport>,
-    /// Whether fewer blocks ran than could, since nobody asked for all.
+    /// Whether a sample of the blocks ran because the caller did not ask for all.
     pub sampled: bool,
-    /// Whether outputs were not compared because other blocks add to them, too, and did not run.
+    /// Whether outputs were not compared because other blocks, which did not run, also add to them.
     pub added_to: bool,
-    /// How many of the blocks that ran wrote nothing: they found no work.
+    /// The number of blocks that ran and wrote nothing because they had no work.
     pub idle: u64,
-    /// Outputs of which the blocks that ran wrote less than their share, where not all ran.
+    /// After a partial run, the outputs of which the blocks that ran wrote less than their share.
     pub short: Vec<Short>,
-    /// Whether what the other blocks would have written was taken from the kernel's meaning, for a
-    /// later one.
+    /// Whether the kernel's meaning supplied the results of the blocks that did not run, for a
+    /// later kernel.
     pub filled: bool,
-    /// Lines of comparisons, and of conversions to integers, that come out otherwise without
-    /// rounding, and how often.
+    /// Lines of comparisons, and of casts to integers, whose results would differ without rounding,
+    /// with the number of such results.
     pub turned: Vec<(u32, u64)>,
-    /// Lines of statements in which several threads wrote the same value to one element.
+    /// Lines of statements in which several threads wrote an equal value to one element.
     pub repeated: Vec<u32>,
-    /// Specs with a body that are not compared: line and reason.
+    /// Specs with a body that were not compared: line and reason.
     pub unchecked: Vec<(u32, String)>,
 }
 
 /// An output of which a sample of blocks wrote less than an even share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Short {
-    /// As errors name it, `%C`.
+    /// The tensor's name as errors show it, `%C`.
     pub tensor: String,
-    /// Elements that were written.
+    /// The number of elements that were written.
     pub written: u64,
-    /// Elements that so many blocks write if all write alike.
+    /// The number of elements that the sample writes if all blocks write equally many.
     pub share: u64,
-    /// Elements that it has.
+    /// The number of elements of the tensor.
     pub size: u64,
 }
 
-/// What one leaf did.
+/// The counts of one leaf.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LeafReport {
-    /// 1-based; 0 where there is no text.
+    /// The line, 1-based; 0 without text.
     pub line: u32,
-    /// What it is: `MatMul`, `barrier`.
+    /// The kind of statement: `MatMul`, `barrier`.
     pub kind: String,
-    /// The atom that it names.
+    /// The name of the leaf's atom.
     pub atom: Option<String>,
-    /// 32-bit registers of a thread that hold values which are still needed; none of what has no
-    /// operands.
+    /// The number of 32-bit registers of a thread that hold live values; none for a statement
+    /// without operands.
     pub registers: Option<u64>,
-    /// What was counted.
+    /// The counts of executions and memory accesses.
     pub count: LeafCount,
-    /// How far its results are from their shadows, where that was measured and it rounds.
+    /// The distance of the results from their shadows, if it was measured and the leaf rounds.
     pub rounding: Option<Rounding>,
-    /// The largest error that the atom states of results that it gave, in units in the last place,
-    /// where it approximates. It is not in `rounding`: results are rounded once here.
+    /// For an approximate atom, the largest error that the atom states for the results of this run,
+    /// in units in the last place. `rounding` does not include this error: the simulator rounds
+    /// results once.
     pub stated_ulp: Option<f64>,
 }
 
-/// How far values are from their shadows.
+/// The distance of values from their shadows.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Rounding {
-    /// Largest difference in units in the last place of the type.
+    /// The largest difference in units in the last place of the type.
     pub max_ulp: f64,
-    /// Norm of the differences by the norm of the shadows; none where that is no number.
+    /// The norm of the differences divided by the norm of the shadows; none if the quotient is not
+    /// a number.
     pub relative_norm: Option<f64>,
 }
 
-/// How near the bodies of a spec came to what it means, in binary64.
+/// The deviation of the bodies of a spec from its meaning, in binary64.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpecReport {
-    /// 1-based; 0 where there is no text.
+    /// The line, 1-based; 0 without text.
     pub line: u32,
-    /// `MatMul.set`
+    /// The kind of spec: `MatMul.set`.
     pub kind: String,
-    /// Bodies compared; for the kernel, blocks.
+    /// The number of compared bodies; for the kernel, of blocks.
     pub executions: u64,
-    /// Elements compared.
+    /// The number of compared elements.
     pub elements: u64,
-    /// Those of them that pass only because several numbers are possible: a comparison too close to
-    /// decide chooses one, or an integer beyond 2^53.
+    /// The number of elements that pass only because several numbers are acceptable: a comparison
+    /// is too close to decide, or an integer is beyond 2^53.
     pub undecided: u64,
-    /// Largest difference.
+    /// The largest difference.
     pub max_error: f64,
-    /// Largest difference in units of what is allowed.
+    /// The largest ratio of a difference to the allowed difference.
     pub max_ratio: f64,
-    /// Largest difference in units in the last place of the output's type; a result that is the
-    /// reference rounded once has up to one half.
+    /// The largest difference in units in the last place of the output's type. A correctly rounded
+    /// result has at most one half.
     pub max_ulp: f64,
-    /// Norm of the differences by the norm of the reference; none where that is no number.
+    /// The norm of the differences divided by the norm of the reference; none if the quotient is
+    /// not a number.
     pub relative_norm: Option<f64>,
 }
 
@@ -142,22 +144,22 @@ pub struct Outputs {
 pub(crate) struct OutputTensor {
     pub(crate) memory: GlobalMemory,
     pub(crate) modes: Vec<i64>,
-    /// Offset of an element of the logical shape.
+    /// Extent and stride of each leaf mode: the offsets of the elements of the logical shape.
     pub(crate) leaves: Vec<(i64, i64)>,
     pub(crate) complete: bool,
 }
 
-/// Elements of the largest array that is made of an output.
+/// The largest number of elements of an output that [`Outputs::get`] returns.
 const MAX_ARRAY: i64 = 1 << 28;
 
 impl Outputs {
-    /// Names of all tensors of the caller, in text order.
+    /// The names of all tensors of the caller, in text order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.iter().map(|t| t.memory.name.as_str())
     }
 
-    /// A whole tensor. None for an unknown name, where only some blocks ran, where an element is
-    /// undefined, and beyond 2^28 elements.
+    /// A complete tensor. None for an unknown name, after a partial run, for a tensor with an
+    /// undefined element, and for more than 2^28 elements.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Array> {
         let tensor = self.tensors.iter().find(|t| t.memory.name == name)?;
@@ -177,14 +179,14 @@ impl Outputs {
         Some(Array { scalar: tensor.memory.scalar, shape, values })
     }
 
-    /// One element as bits, by its coordinates, one a mode; also after a partial run.
+    /// The bits of one element, by its coordinates, one for each mode; also after a partial run.
     #[must_use]
     pub fn element(&self, name: &str, at: &[i64]) -> Option<u64> {
         self.value(name, at).map(|v| v.bits)
     }
 
-    /// The same element as it would be without any rounding, in binary64; the number that it is
-    /// where the run had no shadows.
+    /// The shadow of an element: its value without any rounding, in binary64. After a run without
+    /// shadows, the stored number.
     #[must_use]
     pub fn exact(&self, name: &str, at: &[i64]) -> Option<f64> {
         let tensor = self.tensors.iter().find(|t| t.memory.name == name)?;

@@ -1,8 +1,8 @@
-//! The threads on which blocks run side by side.
+//! The threads on which blocks run in parallel.
 //!
-//! As many as there are cores, or as `RAYON_NUM_THREADS` says; fewer where the machine does not
-//! start so many. Whoever calls from within a pool of rayon keeps that one. Results do not depend
-//! on how many there are.
+//! By default there is one thread for each core; `RAYON_NUM_THREADS` sets another number, and the
+//! machine may not be able to start so many. A caller within a rayon pool keeps its pool. Results
+//! do not depend on the number of threads.
 
 use crate::plan::Checked;
 use carbyne_ir::cancel;
@@ -13,27 +13,27 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The number to go on with where the machine does not start as many threads as it has cores.
+/// The number of threads to try next if the machine cannot start one thread for each core.
 const FEWER: usize = 64;
-/// Bytes of a piece of memory from which on glibc's allocator learns nothing.
+/// The largest allocation, in bytes, from whose release glibc's allocator adapts its threshold.
 const KEPT: usize = (32 << 20) - (64 << 10);
-/// Attempts to start a single thread, while those of earlier attempts end.
+/// The number of attempts to start a single thread, while threads of earlier attempts end.
 const ATTEMPTS: u32 = 20;
 
-/// Threads to run on.
+/// The threads to run on.
 #[derive(Copy, Clone)]
 pub(crate) enum Workers {
-    /// Those of the pool within which we are called.
+    /// The pool of the caller.
     Callers,
-    /// Our own.
+    /// The pool of this module.
     Own(&'static ThreadPool),
 }
 
 impl Workers {
-    /// The threads at hand.
+    /// The threads to run on.
     ///
     /// # Errors
-    /// `X0009` where the machine starts none.
+    /// `X0009` if the machine cannot start any thread.
     pub(crate) fn get() -> Checked<Self> {
         static POOL: OnceLock<Result<ThreadPool, ThreadPoolBuildError>> = OnceLock::new();
         if rayon::current_thread_index().is_some() {
@@ -48,7 +48,7 @@ impl Workers {
         })
     }
 
-    /// How many there are.
+    /// The number of threads.
     pub(crate) fn count(self) -> usize {
         match self {
             Workers::Callers => rayon::current_num_threads(),
@@ -56,7 +56,7 @@ impl Workers {
         }
     }
 
-    /// Runs `f` so that what it does in parallel is done by them.
+    /// Runs `f`, whose parallel work runs on these threads.
     pub(crate) fn run<T: Send>(self, f: impl FnOnce() -> T + Send) -> T {
         let token = cancel::current();
         match self {
@@ -73,13 +73,14 @@ impl Workers {
     }
 }
 
-/// A pool of as many threads as the machine starts.
+/// Starts a pool of as many threads as the machine allows.
 fn start() -> Result<ThreadPool, ThreadPoolBuildError> {
-    // Blocks take and return memory all the time. An allocator such as glibc's keeps what is
-    // returned, up to twice the largest piece that it has seen returned to the system; it sees a
-    // large one, and keeps it all.
+    // Blocks allocate and free memory often. An allocator such as glibc's returns freed memory to
+    // the system above a threshold, and raises the threshold to twice the size of the largest freed
+    // mapping. The release of one large allocation raises it at the start, so that the allocator
+    // keeps the memory.
     drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT)));
-    let (mut n, mut left) = (0, ATTEMPTS); // 0 is what rayon chooses.
+    let (mut n, mut left) = (0, ATTEMPTS); // 0: rayon chooses the number.
     loop {
         let error = match ThreadPoolBuilder::new().num_threads(n).build() {
             Ok(pool) => return Ok(pool),

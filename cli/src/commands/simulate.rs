@@ -12,7 +12,7 @@ use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_simulate::{
     BankCount, Between, Compared, Decisions, KernelReport, Options, SECOND, Short, SpecReport,
-    against, simulate,
+    compare_with_parent, simulate,
 };
 use indexmap::IndexMap;
 use serde_json::json;
@@ -92,7 +92,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
     };
     output::say(&text, io);
     if let Some((of_meant, meant)) = whole.filter(|_| options.check && options.shadow) {
-        let text = match against(&meant, &table, &options, (&program, &report)) {
+        let text = match compare_with_parent(&meant, &table, &options, (&program, &report)) {
             Ok(all) => of_whole(&of_meant.name, &all, format),
             // Too few blocks ran.
             Err(d) if d.code == Code::OtherSpec => String::new(),
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Simulate, format: MessageFormat, io: &mut Io<'_>) -> Ou
         output::say(&text, io);
     }
     if let Some((parent, of_parent)) = parent {
-        let same = against(&of_parent, &table, &options, (&program, &report));
+        let same = compare_with_parent(&of_parent, &table, &options, (&program, &report));
         let all = same.map_err(|d| match d.code {
             // What executing the parent gives is about its text.
             Code::OtherSpec | Code::WrongElement => Failure::one(&source, *d),

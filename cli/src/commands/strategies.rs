@@ -11,7 +11,7 @@ use carbyne_decompose::{
 use carbyne_ir::ast::{Choices, Def, Module, SpecKind, StmtKind, TensorExpr};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, nearest};
 use carbyne_ir::text;
-use carbyne_simulate::{against, simulate};
+use carbyne_simulate::{compare_with_parent, simulate};
 use std::fmt::Write;
 
 /// The architecture of a test that names none.
@@ -319,7 +319,7 @@ fn outcome(all: &Strategies, sample: &Sample, table: &AtomTable) -> Result<(), W
         return Err(failed(d));
     }
     if let Some(meant) = &meant {
-        against(meant, table, &run, (&found.program, &report)).map_err(|d| failed(&d))?;
+        compare_with_parent(meant, table, &run, (&found.program, &report)).map_err(|d| failed(&d))?;
     }
     Ok(())
 }

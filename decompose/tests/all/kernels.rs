@@ -5,7 +5,7 @@
 use crate::support::{decomposed, resolved};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::testing;
-use carbyne_simulate::{Between, Inputs, Options, against, simulate};
+use carbyne_simulate::{Between, Inputs, Options, compare_with_parent, simulate};
 use std::path::Path;
 
 /// The words behind a key at the head of a text.
@@ -34,7 +34,7 @@ fn one(name: &str, text: &str, arch: &str, inputs: &[Inputs]) -> Result<(), Stri
             return Err(wrong(&"not all blocks ran"));
         }
         let found = (&d.program, &report);
-        against(&parent, &table, &options, found).map_err(|e| wrong(&e))?;
+        compare_with_parent(&parent, &table, &options, found).map_err(|e| wrong(&e))?;
     }
     Ok(())
 }

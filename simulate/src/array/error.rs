@@ -1,44 +1,44 @@
-//! Why a file is no array.
+//! The errors of reading and making arrays.
 
 use carbyne_ir::scalar::Scalar;
 use thiserror::Error;
 
-/// Why a file is no array for a tensor.
+/// The reason why a file or list is not an array for a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArrayError {
-    /// No `.npy` file, or one that is cut off.
-    #[error("no .npy file: {0}")]
+    /// The file is not a `.npy` file, or is truncated.
+    #[error("not a valid .npy file: {0}")]
     Format(&'static str),
-    /// Another element type.
-    #[error("its elements are `{found}`, the tensor takes `<{wanted}`")]
+    /// The element type differs.
+    #[error("its elements are `{found}`, the tensor needs `<{wanted}`")]
     Type {
-        /// In the file.
+        /// The type in the file.
         found: String,
-        /// Forms that can be read.
+        /// The type that the tensor needs.
         wanted: &'static str,
     },
-    /// A number that the scalar type does not hold.
-    #[error("{value} is no {scalar}")]
+    /// The scalar type cannot hold the number.
+    #[error("{value} is not a valid {scalar}")]
     Range {
-        /// The number that was to be stored.
+        /// The number.
         value: i128,
         /// The scalar type.
         scalar: Scalar,
     },
-    /// A number that is no integer, or none that the integer type has.
-    #[error("{value} is no {scalar}")]
+    /// The number is not an integer, or is outside the range of the integer type.
+    #[error("{value} is not a valid {scalar}")]
     Number {
         /// The number, as text.
         value: String,
-        /// The type.
+        /// The scalar type.
         scalar: Scalar,
     },
-    /// As many numbers as the extents say are not there.
-    #[error("{found} numbers for {wanted} elements")]
+    /// The number of numbers does not match the shape.
+    #[error("{found} numbers are given for {wanted} elements")]
     Count {
-        /// Numbers given.
+        /// The number of given numbers.
         found: usize,
-        /// Elements of the shape.
+        /// The number of elements of the shape.
         wanted: u64,
     },
 }

@@ -1,23 +1,25 @@
-//! The header of a `.npy` file: a Python dictionary of three keys, each there once.
+//! The header of a `.npy` file: a Python dictionary with three keys, each once.
 
 use super::error::ArrayError;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header<'h> {
-    /// `<f4`
+    /// The element type, `<f4`.
     pub(super) descr: &'h str,
     /// Whether the first mode is the fastest.
     pub(super) fortran_order: bool,
-    /// Extents, the slowest first unless the order is Fortran's.
+    /// The extents, the slowest first; in Fortran order, the fastest first.
     pub(super) shape: Vec<u64>,
 }
 
 impl<'h> Header<'h> {
-    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`; keys in any order.
+    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`; keys may be in any
+    /// order.
     ///
     /// # Errors
-    /// [`ArrayError::Format`]: no such dictionary, a key that is missing, unknown or there twice.
+    /// [`ArrayError::Format`]: the text is not such a dictionary, or a key is missing, unknown or
+    /// duplicate.
     pub(super) fn read(text: &'h str) -> Result<Self, ArrayError> {
         let mut rest = Rest(text);
         let (mut descr, mut fortran_order, mut shape) = (None, None, None);
@@ -29,10 +31,10 @@ impl<'h> Header<'h> {
                 "descr" => descr.replace(rest.string()?).is_some(),
                 "fortran_order" => fortran_order.replace(rest.truth()?).is_some(),
                 "shape" => shape.replace(rest.tuple()?).is_some(),
-                _ => return Err(ArrayError::Format("its header has a key that is not known")),
+                _ => return Err(ArrayError::Format("its header has an unknown key")),
             };
             if again {
-                return Err(ArrayError::Format("its header has a key twice"));
+                return Err(ArrayError::Format("its header has a duplicate key"));
             }
             if !rest.take(',') {
                 rest.sign('}')?;
@@ -40,7 +42,7 @@ impl<'h> Header<'h> {
             }
         }
         if !rest.0.trim().is_empty() {
-            return Err(ArrayError::Format("its header goes on after its end"));
+            return Err(ArrayError::Format("its header continues after the dictionary"));
         }
         match (descr, fortran_order, shape) {
             (Some(descr), Some(fortran_order), Some(shape)) => {
@@ -51,11 +53,11 @@ impl<'h> Header<'h> {
     }
 }
 
-/// What is still to be read.
+/// The text that is still to be read.
 struct Rest<'h>(&'h str);
 
 impl<'h> Rest<'h> {
-    /// Whether a sign is next; it is passed over.
+    /// Consumes a character if it is next, and returns whether it was.
     fn take(&mut self, sign: char) -> bool {
         let rest = self.0.trim_start().strip_prefix(sign);
         self.0 = rest.unwrap_or(self.0);
@@ -66,12 +68,12 @@ impl<'h> Rest<'h> {
         match self.take(sign) {
             true => Ok(()),
             false => {
-                Err(ArrayError::Format("its header is no dictionary of type, order and shape"))
+                Err(ArrayError::Format("its header is not a dictionary of type, order and shape"))
             }
         }
     }
 
-    /// Between quotes of one kind.
+    /// Reads a string between two equal quotes.
     fn string(&mut self) -> Result<&'h str, ArrayError> {
         let quote = if self.take('"') { '"' } else { '\'' };
         if quote == '\'' {
@@ -94,9 +96,9 @@ impl<'h> Rest<'h> {
         Err(ArrayError::Format("its order is neither True nor False"))
     }
 
-    /// `()`, `(3,)`, `(3, 4)`
+    /// Reads `()`, `(3,)` or `(3, 4)`.
     fn tuple(&mut self) -> Result<Vec<u64>, ArrayError> {
-        const NONE: ArrayError = ArrayError::Format("its shape is none");
+        const NONE: ArrayError = ArrayError::Format("its shape is not a tuple of extents");
         let mut all = vec![];
         if !self.take('(') {
             return Err(NONE);
@@ -107,7 +109,7 @@ impl<'h> Rest<'h> {
             let (digits, after) = rest.split_at(end);
             all.push(digits.parse().map_err(|_| NONE)?);
             self.0 = after;
-            // One number between parentheses is no tuple.
+            // A single number in parentheses is not a tuple.
             if all.len() > MAX_MODES || !self.take(',') && (all.len() == 1 || !self.is_next(')')) {
                 return Err(NONE);
             }
@@ -120,7 +122,7 @@ impl<'h> Rest<'h> {
     }
 }
 
-/// Most modes of an array, as in numpy.
+/// The largest number of modes of an array, as in numpy.
 pub(super) const MAX_MODES: usize = 64;
 
 #[cfg(test)]
@@ -128,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_numpy_writes() {
+    fn reads_headers_of_numpy() {
         let three = Header { descr: "<f4", fortran_order: false, shape: vec![3, 4] };
         for text in [
             "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }   \n",
@@ -145,30 +147,30 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not() {
+    fn refuses_other_headers() {
         let good = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
         assert!(Header::read(good).is_ok());
         for n in 0..good.len() {
             assert!(Header::read(&good[..n]).is_err(), "{}", &good[..n]);
         }
         for (from, to, why) in [
-            ("'shape'", "'shape': (1,), 'shape'", "twice"),
-            ("'descr'", "'descr': '<f8', 'descr'", "twice"),
-            ("'fortran_order'", "'fortran_order': True, 'fortran_order'", "twice"),
-            ("'shape'", "'other': (1,), 'shape'", "not known"),
-            ("'shape'", "'shapes'", "not known"),
+            ("'shape'", "'shape': (1,), 'shape'", "duplicate"),
+            ("'descr'", "'descr': '<f8', 'descr'", "duplicate"),
+            ("'fortran_order'", "'fortran_order': True, 'fortran_order'", "duplicate"),
+            ("'shape'", "'other': (1,), 'shape'", "unknown key"),
+            ("'shape'", "'shapes'", "unknown key"),
             ("'shape': (3, 4), ", "", "lacks"),
             ("'descr': '<f4', ", "", "lacks"),
             ("False", "0", "neither"),
             ("False", "Falsehood", "dictionary"),
-            ("(3, 4)", "(3)", "shape is none"),
-            ("(3, 4)", "(3 4)", "shape is none"),
-            ("(3, 4)", "(,)", "shape is none"),
-            ("(3, 4)", "(-3, 4)", "shape is none"),
-            ("(3, 4)", "(99999999999999999999, 4)", "shape is none"),
-            ("(3, 4)", "3", "shape is none"),
-            ("}", "} }", "after its end"),
-            ("}", "}, {'shape': (1,)}", "after its end"),
+            ("(3, 4)", "(3)", "shape is not a tuple"),
+            ("(3, 4)", "(3 4)", "shape is not a tuple"),
+            ("(3, 4)", "(,)", "shape is not a tuple"),
+            ("(3, 4)", "(-3, 4)", "shape is not a tuple"),
+            ("(3, 4)", "(99999999999999999999, 4)", "shape is not a tuple"),
+            ("(3, 4)", "3", "shape is not a tuple"),
+            ("}", "} }", "after the dictionary"),
+            ("}", "}, {'shape': (1,)}", "after the dictionary"),
         ] {
             let text = good.replacen(from, to, 1);
             let error = Header::read(&text).expect_err(&text).to_string();

@@ -1,4 +1,4 @@
-//! What a device wrote against what the simulator did.
+//! Compares the results of a device with those of the simulator.
 
 use super::{Arrays, Case, Data, is_exact, keeps_bits, only_read};
 use crate::denote::{Computed, Meaning, tolerance};
@@ -13,39 +13,39 @@ use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How a device's results compare with the simulator's.
+/// The comparison of a device's results with the simulator's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compared {
-    /// Elements compared.
+    /// The number of compared elements.
     pub elements: u64,
-    /// Elements for whose operands the atom states nothing.
+    /// The number of elements for whose operands the atom states no error.
     pub skipped: u64,
-    /// Of them, wrong ones.
+    /// The number of wrong elements.
     pub n_wrong: u64,
-    /// The first few wrong ones, in the order of operands and of memory.
+    /// The first few wrong elements, in the order of operands and of memory.
     pub first: Vec<Difference>,
-    /// The largest difference from the exact result in units of what is allowed, where something
-    /// is.
+    /// The largest ratio of the difference from the exact result to the allowed difference, if a
+    /// difference is allowed.
     pub max_ratio: f64,
-    /// The element of that difference.
+    /// The element with that ratio.
     pub worst: Option<Difference>,
 }
 
-/// Differences that are kept.
+/// The largest number of stored differences.
 const MAX_KEPT: usize = 8;
 
-/// An element that is not as it should be.
+/// A wrong element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Of which operand.
+    /// The operand.
     pub operand: &'static str,
-    /// Where: block, thread, value, coordinates.
+    /// The position: block, thread, value, coordinates.
     pub element: Element,
-    /// What the device wrote.
+    /// The result of the device.
     pub found: String,
-    /// What the simulator wrote; where something is allowed, the exact result.
+    /// The result of the simulator; if a difference is allowed, the exact result.
     pub wanted: String,
-    /// What of the operands belongs to the element, for a function of elements.
+    /// For an elementwise function, the operands of the element.
     pub from: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Difference {
 }
 
 impl Compared {
-    /// Adds what another execution gave.
+    /// Adds the comparison of another execution.
     pub fn merge(&mut self, other: Compared) {
         self.elements += other.elements;
         self.skipped += other.skipped;
@@ -77,7 +77,8 @@ pub fn unpack(bytes: &[u8], scalar: Scalar, n: usize) -> Vec<u64> {
     (0..n as i64).map_while(|i| unpacked(bytes, scalar, i)).collect()
 }
 
-/// Compares what a device wrote, element by element in the order of memory, with what was expected.
+/// Compares the results of a device with the expected ones, element by element in the order of
+/// memory.
 #[must_use]
 pub fn compare(
     atom: &Atom,
@@ -137,28 +138,28 @@ pub fn compare(
     compared
 }
 
-/// What an element is.
+/// The comparison of an element.
 #[derive(Copy, Clone)]
 enum Judged {
     Right,
-    /// Not the exact result, and near enough.
+    /// The result differs from the exact one by an allowed amount.
     Within(Wanted),
     Wrong(Wanted),
-    /// The atom states nothing.
+    /// The atom states no error.
     Unstated,
 }
 
-/// What an element should be.
+/// The expected value of an element.
 #[derive(Copy, Clone)]
 enum Wanted {
-    /// These bits; none where nothing should be written.
+    /// These bits; none if the element must not be written.
     Bits(Option<u64>),
-    /// This number, give or take what is allowed; and how far off it is, where that is a number.
+    /// This number, with the allowed difference, and the actual difference if it is a number.
     Near { exact: f64, allowed: f64, error: f64 },
 }
 
 impl Wanted {
-    /// The difference in units of what is allowed.
+    /// The ratio of the difference to the allowed difference.
     fn ratio(self) -> f64 {
         match self {
             Wanted::Near { allowed, error, .. } if allowed > 0.0 && error.is_finite() => {
@@ -177,12 +178,12 @@ impl Wanted {
     }
 }
 
-/// Bit by bit.
+/// Compares bit by bit.
 fn bits(atom: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> Judged {
     let poison = u64::MAX >> (64 - scalar.bits());
     let wanted = want.unwrap_or(poison);
     let nans = |raw: u64| scalar.is_float() && decode(scalar, raw).is_nan();
-    // Of a tf32 only the upper bits count; what an instruction leaves in the others is not said.
+    // Only the upper bits of a tf32 count; the other bits of a result are unspecified.
     let counted = |raw: u64| match scalar {
         Scalar::Tf32 if !keeps_bits(atom) => raw & !0x1fff,
         _ => raw,
@@ -199,7 +200,7 @@ fn bits(atom: &Atom, scalar: Scalar, want: Option<u64>, found: Option<u64>) -> J
 struct Reference {
     meaning: Meaning,
     blocks: Vec<Computed>,
-    /// The last operand that is read, block by block.
+    /// The last read operand, block by block.
     last: Vec<Vec<f64>>,
 }
 
@@ -260,7 +261,7 @@ impl Reference {
             return either(exact.is_nan() && is.is_nan());
         }
         if is.is_infinite() || exact.is_infinite() {
-            // An overflow of the type is one where a result that is allowed overflows.
+            // An overflow is allowed if an allowed result overflows the type.
             let rounded = |v: f64| decode(scalar, encode(scalar, v));
             let overflows = is.is_infinite() && rounded(exact + allowed.copysign(exact)) == is;
             return either(overflows || (exact.is_infinite() && rounded(exact) == is));
@@ -273,7 +274,7 @@ impl Reference {
     }
 }
 
-/// An operand's numbers by element of its tile, block by block.
+/// The numbers of an operand by element of its tile, block by block.
 fn numbers(probe: &Probe, o: &ProbeOperand, arrays: &Arrays) -> Option<Vec<Vec<f64>>> {
     let array = arrays.get(o.input.as_ref()?)?;
     let (blocks, size) =
@@ -286,7 +287,7 @@ fn numbers(probe: &Probe, o: &ProbeOperand, arrays: &Arrays) -> Option<Vec<Vec<f
     Some(out)
 }
 
-/// The values that a function of elements had for one.
+/// The operands of an elementwise function for one element.
 fn operands_of(atom: &Atom, probe: &Probe, arrays: &Arrays, at: &Element) -> Vec<String> {
     let elementwise =
         matches!(atom.op, AtomOp::Unary(_) | AtomOp::Binary(_) | AtomOp::Accumulate(_));

@@ -1,16 +1,16 @@
-//! Whether a device does what an atom of the table says: operands for the atom's probe
-//! ([`carbyne_atoms::probe`]), what the simulator makes of them, and the comparison, lane by lane.
+//! Tests whether a device executes an atom as the table states: operands for the atom's probe
+//! ([`carbyne_atoms::probe`]), the results of the simulator, and the comparison, lane by lane.
 //!
-//! A result must be the simulator's bit for bit where the atom states how it is rounded: moves,
-//! shuffles, integers, conversions, what is exact or rounded once. NaNs of arithmetic are alike
-//! whatever their bits.
-//! - [`Rounding::MmaAccumulate`] leaves order and precision of a sum open: on small integers, whose
-//!   sums are exact, bits are compared; on others the result may be as far from the exact one as
-//!   [`tolerance`](crate::denote::tolerance()) says, by type and K.
-//! - [`Rounding::Approximate`]: as far from the exact result as the atom states, for operands for
-//!   which it states something, infinities, NaNs and subnormal numbers included.
+//! A result must equal the simulator's bit for bit if the atom specifies its rounding: moves,
+//! shuffles, integers, conversions, and results that are exact or rounded once. All NaNs of
+//! arithmetic are equal.
+//! - [`Rounding::MmaAccumulate`] leaves order and precision of a sum open. On small integers, whose
+//!   sums are exact, bits are compared. On other numbers, the result may differ from the exact one
+//!   by [`tolerance`](crate::denote::tolerance()), for the type and K.
+//! - [`Rounding::Approximate`]: the result may differ from the exact one by the stated error, for
+//!   operands for which the atom states one, including infinities, NaNs and subnormal numbers.
 //!
-//! What an atom leaves unwritten must stay as memory was filled.
+//! Memory that an atom does not write must keep its fill byte.
 
 mod compare;
 mod operands;
@@ -31,33 +31,33 @@ use std::collections::BTreeMap;
 /// Arrays by the names of a probe's tensors.
 pub type Arrays = BTreeMap<String, Array>;
 
-/// What one execution of a probe is given.
+/// The operands of one execution of a probe.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What kind of numbers.
+    /// The kind of numbers.
     pub data: Data,
-    /// Which of that kind.
+    /// The seed.
     pub seed: u64,
 }
 
-/// What kind of numbers operands are.
+/// The kinds of operands.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Data {
     /// Bits, all different as far as the type has enough values.
     Bits,
-    /// Integers from -2 to 2 (0 to 3 where unsigned), on which sums are exact. Of a `bool` blocks
-    /// of equal ones, so that whole warps agree.
+    /// Integers from -2 to 2 (0 to 3 if unsigned), on which sums are exact. For `bool`, blocks of
+    /// equal ones, so that all lanes of some warps agree.
     SmallIntegers,
     /// Uniform in \[-1, 1).
     Uniform,
     /// Ones.
     Ones,
-    /// Of an only operand of up to 16 bits all values; else ends and special values, those of two
-    /// operands in every combination, numbers of every magnitude, and many around 1.
+    /// For a single operand of up to 16 bits, all values. Otherwise limits and special values, for
+    /// two operands in every combination, numbers of every magnitude, and many near 1.
     Spread,
 }
 
-/// The size of an atom's probe: as many operands as its function has to be looked at for.
+/// The size of an atom's probe: enough operands to test its function.
 #[must_use]
 pub fn choice(atom: &Atom, pick: usize) -> Choice {
     let first = atom.operands.first();
@@ -68,7 +68,7 @@ pub fn choice(atom: &Atom, pick: usize) -> Choice {
     });
     let (threads, blocks) = match atom.op {
         AtomOp::Unary(_) if bits <= 8 => (256, 1),
-        // All 2^16, once or twice.
+        // All 2^16 values, once or twice.
         AtomOp::Unary(_) | AtomOp::Binary(_) | AtomOp::Accumulate(_) => (256, 256 / values),
         AtomOp::MatMul { .. } if atom.group == 1 => (256, 32),
         AtomOp::MatMul { .. } => (32, 4),
@@ -84,7 +84,7 @@ pub fn choice(atom: &Atom, pick: usize) -> Choice {
     Choice { pick, blocks, threads, ..Choice::default() }
 }
 
-/// What an atom's probe is executed on.
+/// The cases for an atom's probe.
 #[must_use]
 pub fn cases(atom: &Atom) -> Vec<Case> {
     use Data::{Bits, SmallIntegers, Spread, Uniform};
@@ -95,7 +95,7 @@ pub fn cases(atom: &Atom) -> Vec<Case> {
     let data: &[Data] = match atom.op {
         AtomOp::Move | AtomOp::Shfl(_) | AtomOp::Select => &[Bits, Bits],
         AtomOp::Init => &[Bits],
-        // Around these stands a MatMul.
+        // The probe executes these around a MatMul.
         AtomOp::Sync(SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait) => {
             &[SmallIntegers, SmallIntegers]
         }
@@ -110,11 +110,11 @@ pub fn cases(atom: &Atom) -> Vec<Case> {
     data.iter().zip(1..).map(|(data, seed)| Case { data: *data, seed }).collect()
 }
 
-/// What the simulator makes of a probe: the elements of each tensor that it writes, in the order of
-/// memory; none where nothing is written.
+/// The simulator's results of a probe: the elements of each written tensor, in the order of memory;
+/// none for an element that is not written.
 ///
 /// # Errors
-/// As [`simulate`].
+/// The errors of [`simulate`].
 pub fn expected(
     program: &Program,
     probe: &Probe,
@@ -147,7 +147,7 @@ pub fn expected(
     Ok(names.filter_map(tensor).collect())
 }
 
-/// Whether a device may differ from the simulator on such operands.
+/// Whether a device must equal the simulator on such operands.
 fn is_exact(atom: &Atom, case: Case) -> bool {
     match atom.rounding {
         Rounding::Approximate(_) => false,
@@ -160,12 +160,12 @@ fn is_exact(atom: &Atom, case: Case) -> bool {
     }
 }
 
-/// Whether bits are kept, so that NaNs differ by them.
+/// Whether bits are copied, so that NaNs with different bits differ.
 fn keeps_bits(atom: &Atom) -> bool {
     matches!(atom.op, AtomOp::Move | AtomOp::Select | AtomOp::Shfl(_) | AtomOp::Init)
 }
 
-/// Operands that are read and not written, in the order of the spec.
+/// The operands that are read and not written, in the order of the spec.
 fn only_read(probe: &Probe) -> impl Iterator<Item = &carbyne_atoms::probe::operand::ProbeOperand> {
     probe.operands.iter().filter(|o| o.access == OperandAccess::Read)
 }

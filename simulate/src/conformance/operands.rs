@@ -1,4 +1,4 @@
-//! Operands that tell lanes, values and functions apart.
+//! Operands that distinguish lanes, values and functions.
 //!
 //! A value is a function of the operand's name, the block and the element of its tile, so that
 //! threads that hold one element agree on it.
@@ -30,8 +30,8 @@ pub fn given(probe: &Probe, case: Case) -> Arrays {
     probe.operands.iter().enumerate().filter_map(array).collect()
 }
 
-/// Element `e` of an operand, as bits; the operand is the only one, or the first, the second, the
-/// third.
+/// Element `e` of an operand, as bits. `order` is the index of the operand; none for a single
+/// operand.
 fn value((data, order): (Data, Option<usize>), scalar: Scalar, stream: u64, e: u64) -> u64 {
     let random = mix(stream.wrapping_add(e.wrapping_mul(GOLDEN)));
     match data {
@@ -46,7 +46,7 @@ fn value((data, order): (Data, Option<usize>), scalar: Scalar, stream: u64, e: u
         }
         Data::Ones => encode(scalar, 1.0),
         Data::Uniform if !scalar.is_float() => scrambled(scalar.bits(), stream, e),
-        // The bits of a tf32 that do not count are there.
+        // The insignificant bits of a tf32 are not zero.
         Data::Uniform if scalar == Scalar::Tf32 => encode(Scalar::F32, uniform(random)),
         Data::Uniform => encode(scalar, uniform(random)),
         Data::Spread => spread(scalar, order, (stream, e), random),
@@ -58,7 +58,7 @@ fn uniform(random: u64) -> f64 {
     2.0 * f64::from_bits(0x3ff0_0000_0000_0000 | random >> 12) - 3.0
 }
 
-/// A permutation of the numbers of so many bits, applied to the low bits of `e`.
+/// A permutation of the numbers of `bits` bits, applied to the low bits of `e`.
 fn scrambled(bits: i64, stream: u64, e: u64) -> u64 {
     let mask = u64::MAX >> (64 - bits);
     let half = (bits / 2).max(1);
@@ -70,7 +70,7 @@ fn scrambled(bits: i64, stream: u64, e: u64) -> u64 {
     x
 }
 
-/// The ends first, of several operands in every combination of the first two.
+/// Limits first; for several operands, every combination of those of the first two.
 fn spread(scalar: Scalar, order: Option<usize>, (stream, e): (u64, u64), random: u64) -> u64 {
     let short = scalar.bits() <= 16;
     let ends = ends(scalar);
@@ -94,7 +94,7 @@ fn spread(scalar: Scalar, order: Option<usize>, (stream, e): (u64, u64), random:
         (true, 2) => encode(scalar, uniform(random) * 2f64.powi((more % 61) as i32 - 30)),
         (true, _) => encode(scalar, 1.0 + uniform(random) * 2f64.powi(-((more % 24) as i32))),
         (false, 1) => truncate(scalar, i128::from(random % 1024) - 512),
-        // Around every power of two.
+        // Integers near every power of two.
         (false, _) => {
             let power = 1i128 << (more % scalar.bits().unsigned_abs());
             truncate(scalar, power + i128::from(random % 5) - 2)
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_meet_in_every_combination() {
+    fn limits_occur_in_every_combination() {
         let n = ends(Scalar::F32).len() as u64;
         let of = |order, e| spread(Scalar::F32, Some(order), (0, e), 0);
         let pairs: BTreeSet<(u64, u64)> = (0..n * n).map(|e| (of(0, e), of(1, e))).collect();

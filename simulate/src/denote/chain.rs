@@ -1,13 +1,14 @@
-//! Meanings made of several steps: those of `means` blocks, and of single specs as chains of one.
+//! Meanings of several steps: the chains of `means` blocks. The meaning of a single spec is a chain
+//! of one step.
 //!
-//! A chain is evaluated in binary64 on a [`Region`] of an output. Each step is evaluated where
-//! later ones need it, and nowhere else: for a tile of an attention's output the scores of its
-//! rows.
+//! A chain is evaluated in binary64 on a [`Region`] of an output. Each step is evaluated only on
+//! the elements that later steps need: for a tile of the output of an attention, only the scores of
+//! the tile's rows.
 //!
-//! With every number comes its *scale*: the sum of the magnitudes that were added up to make it,
-//! carried through functions by their derivatives. Rounding errors of binary64 are relative to it,
-//! in whatever order a body adds. Of a result in doubt, a comparison of numbers that are equal but
-//! for such errors, either answer lies within its scale.
+//! Each number has a *scale*: the sum of the magnitudes that are added to compute it, carried
+//! through functions by their derivatives. Rounding errors of binary64 are relative to the scale,
+//! in any order in which a body adds. If rounding errors decide a comparison, the result is in
+//! doubt: both results lie within its scale.
 
 use super::NoMeaning;
 use super::exact::{Exact, binary, collect, matmul, narrow, reduce, select, unary};
@@ -22,37 +23,37 @@ use std::collections::BTreeMap;
 /// A meaning as a chain of steps.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
-    /// Tensors: operands, and results of steps.
+    /// The tensors: operands, and results of steps.
     pub values: Vec<Shape>,
-    /// In order; each reads operands and results of earlier ones.
+    /// The steps, in order; each reads operands and results of earlier steps.
     pub steps: Vec<Step>,
-    /// What each output becomes: an index into `values`.
+    /// For each output, the index of its result in `values`.
     pub outputs: Vec<usize>,
 }
 
 /// A tensor of a chain.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Extents.
+    /// The extents.
     pub modes: Vec<i64>,
-    /// Type; that of results of floats does not matter.
+    /// The type. The type of a result of floats is not used.
     pub scalar: Scalar,
-    /// The operand that it is: a number for whoever fetches it.
+    /// For an operand, the number by which `fetch` identifies it.
     pub operand: Option<usize>,
 }
 
 /// A step of a chain.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What it computes.
+    /// The operation.
     pub op: StepOp,
-    /// What it reads.
+    /// The inputs.
     pub inputs: Vec<Input>,
-    /// What it makes.
+    /// The index of the result in [`Chain::values`].
     pub output: usize,
 }
 
-/// What a step reads.
+/// An input of a step.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Input {
     /// A tensor: an index into [`Chain::values`].
@@ -61,37 +62,39 @@ pub enum Input {
     Number(f64),
 }
 
-/// What a step computes. Inputs of pointwise steps are broadcast along modes of extent 1.
+/// The operations of steps. Inputs of pointwise steps are broadcast along modes of extent 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepOp {
-    /// The input.
+    /// Copies the input.
     Move,
-    /// The second where the first is true, else the third.
+    /// Takes the second input where the first is true, else the third.
     Select,
-    /// Element by element. A cast between floats keeps the numbers.
+    /// A function of one input, element by element. A cast between floats keeps the numbers.
     Unary(UnaryOp),
-    /// Element by element, to a type of floats.
+    /// A cast to a type of floats, element by element.
     Cast(CastRole, Scalar),
-    /// Element by element.
+    /// A function of two inputs, element by element.
     Binary(BinaryOp),
-    /// Over the modes that are marked.
+    /// A reduction over the marked modes.
     Reduction(ReduceOp, Vec<bool>),
-    /// A·B, and the third input where there is one.
+    /// A·B, plus the third input if it exists.
     MatMul,
-    /// The literal.
+    /// The literal, for every element.
     Init,
     /// The coordinate along a mode of the input.
     Iota(usize),
-    /// The elements of the first input whose coordinate along that mode stands in the second.
+    /// The elements of the first input at the coordinates along this mode that the second input
+    /// holds.
     Gather(usize),
-    /// The input, with elements of one value around those that it has.
+    /// The input, surrounded by elements of one value.
     Pad {
-        /// How many before the first of each mode.
+        /// For each mode, the number of elements before the first.
         before: Vec<i64>,
-        /// Their value.
+        /// The value of the surrounding elements.
         value: f64,
     },
-    /// Elements of the input by their numbers: from coordinates, and at coordinate zero.
+    /// Elements of the input, by a layout from coordinates to element numbers, and the number at
+    /// coordinate zero.
     View(Box<Layout<i64>>, i64),
 }
 
@@ -120,8 +123,8 @@ impl StepOp {
 }
 
 impl Chain {
-    /// A single spec along `axes` of operands with these modes and types; `inputs` says which of
-    /// its inputs are literals.
+    /// The chain of a single spec along `axes`, with operands of these modes and types; `inputs`
+    /// contains the numbers of literals.
     ///
     /// # Errors
     /// The spec has no meaning of its own.
@@ -160,7 +163,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Whether the value before of a tensor among the operands matters.
+    /// Whether the chain reads a tensor among the operands.
     #[must_use]
     pub fn reads(&self, operand: usize) -> bool {
         let is = |input: &Input| match input {
@@ -171,7 +174,7 @@ impl Chain {
         self.steps.iter().filter(looks).any(|s| s.inputs.iter().any(is))
     }
 
-    /// Multiply-adds of all MatMuls on whole tensors.
+    /// The multiply-adds of all MatMuls on complete tensors.
     #[must_use]
     pub fn multiply_adds(&self) -> u64 {
         let whole: Vec<Option<Region>> =
@@ -180,7 +183,8 @@ impl Chain {
         matmuls.fold(0u64, |sum, s| sum.saturating_add(self.step_work(s, &whole)))
     }
 
-    /// Numbers computed, or multiplied and added, in evaluating an output on a region.
+    /// The number of computed numbers, or of multiply-adds, in an evaluation of an output on a
+    /// region.
     #[must_use]
     pub fn work(&self, output: usize, region: &Region) -> u64 {
         let Some(value) = self.outputs.get(output) else { return 0 };
@@ -189,7 +193,7 @@ impl Chain {
         self.steps.iter().fold(sizes, |sum, s| sum.saturating_add(self.step_work(s, &needs)))
     }
 
-    /// Numbers that are held at once while an output is evaluated on a region.
+    /// The largest number of numbers held at once in an evaluation of an output on a region.
     #[must_use]
     pub fn numbers(&self, output: usize, region: &Region) -> u64 {
         let Some(value) = self.outputs.get(output) else { return 0 };
@@ -208,7 +212,7 @@ impl Chain {
         region.size().saturating_mul(deep)
     }
 
-    /// Where each tensor is needed for a result on a region.
+    /// For each tensor, the region that a result on a region needs.
     fn needs(&self, value: usize, region: &Region, rows: &Rows) -> Vec<Option<Region>> {
         let mut needs: Vec<Option<Region>> = vec![None; self.values.len()];
         needs[value] = Some(region.clone());
@@ -226,7 +230,8 @@ impl Chain {
         needs
     }
 
-    /// Where an input of a step is needed for its output on a region; none where it is not.
+    /// The region of an input that a step needs for its output on a region; none if it needs no
+    /// element.
     fn needed(&self, step: &Step, input: usize, wanted: &Region, rows: &Rows) -> Option<Region> {
         let Input::Value(v) = step.inputs[input] else { return None };
         let modes = &self.values[v].modes;
@@ -304,8 +309,8 @@ impl Chain {
         })
     }
 
-    /// Which coordinates of a mode a step gathers from. Before they are known they are counted
-    /// alone; those that are computed may be any.
+    /// The coordinates of a mode that a step gathers from. Before the coordinates are known, only
+    /// their number is used. Computed coordinates may be any coordinate of the mode.
     fn rows(&self, step: &Step, extent: i64, many: usize, rows: &Rows) -> Axis {
         if let Some(known) = rows.get(&step.output) {
             return known.clone();
@@ -317,8 +322,8 @@ impl Chain {
         }
     }
 
-    /// The operand, and the value, that holds the coordinates that a step gathers from; none where
-    /// they are computed.
+    /// The operand and the value that hold the coordinates from which a step gathers; none if the
+    /// coordinates are computed.
     fn coordinates(&self, step: &Step) -> Option<(usize, usize)> {
         match step.inputs.get(1) {
             Some(Input::Value(v)) => Some((self.values[*v].operand?, *v)),
@@ -326,7 +331,7 @@ impl Chain {
         }
     }
 
-    /// The coordinates that are gathered from, of steps that read them from an operand.
+    /// The coordinates of the steps that gather from coordinates in an operand.
     fn gathered<E>(
         &self,
         value: usize,
@@ -348,19 +353,19 @@ impl Chain {
             };
             let extent = self.values[*from].modes.get(*axis).copied().unwrap_or(1);
             let all = fetch(operand, need)?.into_iter().map(|n| n as i64);
-            // What lies outside is no element.
+            // A coordinate outside of the mode selects no element.
             let own = Axis::of(all.filter(|n| (0..extent).contains(n)).collect());
             rows.insert(step.output, own);
         }
         Ok(rows)
     }
 
-    /// Evaluates an output on a region. `fetch` gives the numbers of an operand on a region, in the
-    /// order of its elements. `slack` is the largest error of a number, as a part of its scale:
-    /// what rounds or compares numbers nearer than that is in doubt.
+    /// Evaluates an output on a region. `fetch` returns the numbers of an operand on a region, in
+    /// the order of its elements. `slack` is the largest error of a number, relative to its scale:
+    /// roundings and comparisons that such an error can change are in doubt.
     ///
     /// # Errors
-    /// Those of `fetch`.
+    /// The errors of `fetch`.
     pub fn evaluate<E>(
         &self,
         output: usize,
@@ -396,15 +401,15 @@ impl Chain {
     }
 }
 
-/// The evaluation of a step where its output is wanted.
+/// The evaluation of one step on a region.
 struct Evaluation<'a> {
     chain: &'a Chain,
     step: &'a Step,
     wanted: &'a Region,
-    /// Where each tensor is needed.
+    /// For each tensor, the region that is needed.
     needs: &'a [Option<Region>],
     rows: &'a Rows,
-    /// The tensors that were evaluated, each where it is needed.
+    /// The tensors that were evaluated, each on its needed region.
     found: &'a [Option<Exact>],
 }
 
@@ -458,7 +463,7 @@ impl<'a> Evaluation<'a> {
         self.chain.needed(self.step, input, self.wanted, self.rows)
     }
 
-    /// An input where the step needs it.
+    /// An input on the region that the step needs.
     fn input(&self, i: usize) -> Cow<'a, Exact> {
         let n = self.n_elements();
         let all = |v: f64| Cow::Owned(Exact { numbers: vec![v; n], scales: vec![0.0; n] });
@@ -488,7 +493,7 @@ impl<'a> Evaluation<'a> {
         let own = self.input(i).into_owned();
         match self.step.inputs.get(i) {
             Some(Input::Value(_)) => match self.needed(i) {
-                // One element, whatever the rank of the output.
+                // One element, for an output of any rank.
                 Some(need) if need.axes.is_empty() => {
                     let all = |list: &[f64]| vec![list.first().copied().unwrap_or(0.0); n];
                     Exact { numbers: all(&own.numbers), scales: all(&own.scales) }
@@ -503,7 +508,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// An input that is a tensor.
+    /// An input, if it is a tensor.
     fn tensor(&self, input: usize) -> Option<&'a Shape> {
         match self.step.inputs.get(input) {
             Some(Input::Value(v)) => Some(&self.chain.values[*v]),
@@ -550,7 +555,7 @@ impl<'a> Evaluation<'a> {
                     rest /= n;
                     c
                 };
-                // A coordinate outside reads as nothing that could be right.
+                // A coordinate outside of the mode gives NaN, which matches no correct element.
                 if !(0..*n).contains(&c) {
                     return (f64::NAN, 0.0);
                 }
@@ -599,17 +604,18 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// The number at a place, with its scale; zeros beyond the end.
+/// The number at a position and its scale; zeros beyond the end.
 fn element_at(of: &Exact, place: usize) -> (f64, f64) {
     let pick = |list: &[f64]| list.get(place).copied().unwrap_or(0.0);
     (pick(&of.numbers), pick(&of.scales))
 }
 
-/// Of steps that gather, by their output, the coordinates that they gather from.
+/// For each step that gathers, by its output, the coordinates that it gathers from.
 type Rows = BTreeMap<usize, Axis>;
 
 impl Axis {
-    /// Those of `extent` elements that these are of a mode with `before` others before them.
+    /// The coordinates in a mode of `extent` elements, for coordinates of a mode with `before` more
+    /// elements at its start.
     fn without(&self, before: i64, extent: i64) -> Axis {
         match self {
             Axis::Whole(_) => Axis::Whole(extent),
@@ -628,17 +634,18 @@ impl Axis {
     }
 }
 
-/// The region of an input that is broadcast to another one.
+/// The region of an input that is broadcast over another region.
 fn spread(modes: &[i64], wanted: &Region) -> Region {
     if modes.len() != wanted.axes.len() {
-        // The same elements, numbered alike, in modes of extent 1 more or less.
+        // Equal elements with equal numbers, in modes that differ only by modes of extent 1.
         return matched(modes, wanted);
     }
     let of = |(n, axis): (&i64, &Axis)| if *n == 1 { Axis::Whole(1) } else { axis.clone() };
     Region { axes: modes.iter().zip(&wanted.axes).map(of).collect() }
 }
 
-/// The same elements in other modes, where they differ in modes of extent 1; else all.
+/// The region of equal elements in other modes, if the modes differ only by modes of extent 1; else
+/// all elements.
 fn matched(modes: &[i64], wanted: &Region) -> Region {
     let mut real = wanted.axes.iter().filter(|a| **a != Axis::Whole(1));
     let axes: Vec<Axis> = modes
@@ -652,8 +659,8 @@ fn matched(modes: &[i64], wanted: &Region) -> Region {
     if region.size() == wanted.size() { region } else { Region::whole(modes) }
 }
 
-/// For each mode of a reduction's input the axis of the output that it stays as; none of those
-/// removed.
+/// For each mode of a reduction's input, the axis of the output that corresponds to it; none for
+/// removed modes.
 fn kept_axes(removed: &[bool], wanted: &Region, modes: &[i64]) -> Vec<Option<Axis>> {
     let stays = wanted.axes.len() == modes.len();
     let mut kept = wanted.axes.iter();
@@ -674,7 +681,7 @@ mod tests {
         Shape { modes: modes.to_vec(), scalar: Scalar::F64, operand }
     }
 
-    /// Softmax of each row of a matrix.
+    /// The softmax of each row of a matrix.
     fn softmax(m: i64, n: i64) -> Chain {
         let values = vec![
             shape(&[m, n], Some(0)),
@@ -701,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_what_it_is_of_the_whole() {
+    fn a_part_equals_that_part_of_the_whole() {
         let (m, n) = (5i64, 7i64);
         let chain = softmax(m, n);
         let x = |e: i64| ((e * 37 % 11) as f64 - 5.0) / 3.0;
@@ -716,7 +723,7 @@ mod tests {
         for (i, e) in part.elements(&[m, n]).enumerate() {
             assert_eq!(of_part.numbers[i], whole.numbers[e as usize]);
         }
-        // Two rows, whole, were read for the part.
+        // The part needed all elements of two rows.
         assert_eq!(fetched, 35 + 14);
         let row: f64 = (0..n).map(|j| whole.numbers[(j * m) as usize]).sum();
         assert!((row - 1.0).abs() < 1e-12);
@@ -724,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_around_are_one_number() {
+    fn padding_has_one_value() {
         let values = vec![shape(&[2, 3], Some(0)), shape(&[4, 4], None)];
         let op = StepOp::Pad { before: vec![1, 0], value: 9.0 };
         let steps = vec![Step { op, inputs: vec![Input::Value(0)], output: 1 }];
@@ -745,8 +752,9 @@ mod tests {
     }
 
     #[test]
-    fn scales_grow_with_what_cancels() {
-        // (x + y) - x of a large x: its scale is that of x, as the sum is rounded.
+    fn scales_include_cancelled_terms() {
+        // (x + y) - x with a large x: the scale of the result is that of x, because the sum is
+        // rounded.
         let values =
             vec![shape(&[1], Some(0)), shape(&[1], Some(1)), shape(&[1], None), shape(&[1], None)];
         let step = |op, a, b, output| Step {
@@ -768,8 +776,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_doubt_allows_both() {
-        // Select (x < y, 1, 5) where x and y are one sum.
+    fn a_comparison_in_doubt_allows_both_results() {
+        // Select (x < y, 1, 5), where x and y are the same sum.
         let values = vec![
             shape(&[1], Some(0)),
             shape(&[1], None),

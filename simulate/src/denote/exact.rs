@@ -1,5 +1,5 @@
-//! Numbers without rounding, and what errors of binary64 are relative to: what each kind of step
-//! makes of both.
+//! Numbers without rounding, each with the scale to which errors of binary64 are relative, and the
+//! functions that compute both for each kind of step.
 
 use super::pointwise;
 use super::region::{Axis, Region};
@@ -8,29 +8,29 @@ use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::program::CastRole;
 use carbyne_ir::scalar::Scalar;
 
-/// A difference of shadows that is no error, as a part of the scale.
+/// The largest allowed difference of shadows, relative to the scale.
 pub const SLACK: f64 = 1.0 / (1u64 << 30) as f64;
 
 /// Numbers on a region, with their scales.
 #[derive(Clone, Debug, Default)]
 pub struct Exact {
-    /// In binary64.
+    /// The numbers, in binary64.
     pub numbers: Vec<f64>,
-    /// What errors are relative to.
+    /// The scales to which errors are relative.
     pub scales: Vec<f64>,
 }
 
 impl Exact {
-    /// Whether a number is the one at an element, but for rounding errors of binary64. An integer
-    /// is it exactly, unless a number too near to tell has decided it. `rounded`: the number may be
-    /// rounded to its type, by a cast that is meant.
+    /// Whether a number equals the one at an element, up to rounding errors of binary64. Integers
+    /// must be equal, unless a comparison in doubt decided them. `rounded`: the number may be
+    /// rounded to its type, by a cast of the meaning.
     #[must_use]
     pub fn is(&self, e: usize, scalar: Scalar, number: f64, rounded: bool) -> bool {
         let (want, scale) = match (self.numbers.get(e), self.scales.get(e)) {
             (Some(want), Some(scale)) => (*want, *scale),
             _ => return false,
         };
-        // What is in doubt may be anything, and nothing is near an infinite number.
+        // A result in doubt may be any number. No number is near an infinite one.
         if scale == DOUBT || want == number || (want.is_nan() && number.is_nan()) {
             return true;
         }
@@ -41,7 +41,7 @@ impl Exact {
         if !scalar.is_float() {
             return false;
         }
-        // The output itself may end at the range of its type.
+        // The output itself may saturate at the range of its type.
         let ends = [want - SLACK * own, want + SLACK * own];
         let beyond = |x: f64| narrowed(CastRole::Staged, scalar, x) == number && x != number;
         if ends.into_iter().any(beyond) {
@@ -56,9 +56,9 @@ impl Exact {
         is_value && (same || (nearest - number).abs() <= SLACK * apart)
     }
 
-    /// Whether a number passes only because several are possible at an element: a comparison too
-    /// close to decide chooses one, or an integer that binary64 rounds. Errors of binary64 itself
-    /// are far smaller than what passes so.
+    /// Whether a number passes only because several numbers are acceptable at an element: a
+    /// comparison is too close to decide, or binary64 rounds an integer. Such a number may differ
+    /// by far more than the errors of binary64.
     #[must_use]
     pub fn is_undecided(&self, e: usize, number: f64) -> bool {
         let (Some(want), Some(scale)) = (self.numbers.get(e), self.scales.get(e)) else {
@@ -68,7 +68,7 @@ impl Exact {
         differs || *scale == DOUBT && *want != number && !number.is_nan()
     }
 
-    /// Sums with the magnitudes that were added up.
+    /// Sums, with the sums of the added magnitudes as scales.
     #[must_use]
     pub fn of_sums(numbers: Vec<f64>, magnitudes: Vec<f64>) -> Exact {
         let scales = numbers.iter().zip(magnitudes).map(|(v, g)| sure(*v, g)).collect();
@@ -76,8 +76,8 @@ impl Exact {
     }
 }
 
-/// The scale of what follows from a decision that is too near to tell, and of which the other
-/// outcome is infinitely far away.
+/// The scale of a result that depends on a comparison in doubt, where the other outcome is
+/// infinitely far away.
 const DOUBT: f64 = f64::INFINITY;
 
 /// A number and its scale.
@@ -88,12 +88,12 @@ pub(super) fn collect(pairs: impl Iterator<Item = Pair>) -> Exact {
     Exact { numbers, scales }
 }
 
-/// A scale that nothing in doubt has a part in: none of what is no finite number.
+/// A scale without doubt: a finite number, and 0 if the number is not finite or the scale is NaN.
 fn sure(v: f64, g: f64) -> f64 {
     if v.is_finite() && !g.is_nan() { g.min(f64::MAX) } else { 0.0 }
 }
 
-/// Below its negative, `gelu` and `silu` are zero in binary64.
+/// Below the negative of this number, `gelu` and `silu` are zero in binary64.
 const FLAT: f64 = 750.0;
 
 pub(super) fn unary(op: UnaryOp, (from, to): (Scalar, Scalar), (x, g): Pair, slack: f64) -> Pair {
@@ -109,12 +109,12 @@ pub(super) fn unary(op: UnaryOp, (from, to): (Scalar, Scalar), (x, g): Pair, sla
         return (v, DOUBT);
     }
     let size = v.abs();
-    // A function that is flat there passes on nothing.
+    // A function that is constant near x passes on no error.
     let spread = || {
         let ends = [x - slack * g, x + slack * g].map(|end| (pointwise::unary(op, end) - v).abs());
         ends.into_iter().filter(|apart| !apart.is_nan()).fold(0.0, f64::max) / slack
     };
-    // Where the smallest result lies between the ends, these may be like the number in the middle.
+    // If the smallest result lies between the ends, the results at the ends may equal the one at x.
     let dip =
         || if x <= slack * g && x >= -FLAT - slack * g { (1.2 * g).min(0.3 / slack) } else { 0.0 };
     let g = match op {
@@ -132,8 +132,8 @@ pub(super) fn unary(op: UnaryOp, (from, to): (Scalar, Scalar), (x, g): Pair, sla
     (v, sure(v, g))
 }
 
-/// A cast to a type of floats. Where an error decides which number is the nearest one, the scale is
-/// their distance.
+/// A cast to a type of floats. If an error can change which number is nearest, the scale covers the
+/// distance between the candidates.
 pub(super) fn narrow(role: CastRole, to: Scalar, (x, g): Pair, slack: f64) -> Pair {
     let v = narrowed(role, to, x);
     if g == DOUBT {
@@ -149,14 +149,14 @@ pub(super) fn narrow(role: CastRole, to: Scalar, (x, g): Pair, slack: f64) -> Pa
     }
 }
 
-/// Of a cast that splits a number the part of its rounding that is kept: so small that a product of
-/// two such parts, which algorithms leave out, is no error ([`SLACK`]), and so large that one part
-/// that is lost or wrong is.
+/// For a cast that splits a number, the part of its rounding error that remains. It is so small
+/// that a product of two such parts, which algorithms omit, is within [`SLACK`], and so large that
+/// a single missing or wrong part is not.
 const PART: f64 = 1.0 / 4096.0;
 
-/// The result of a cast to a type of floats without rounding, by what the cast is to the meaning. A
-/// number beyond the range of the type becomes the largest number or the infinity that the type has
-/// instead: that is no rounding.
+/// The result of a cast to a type of floats without rounding, by the role of the cast in the
+/// meaning. A number beyond the range of the type becomes the largest number or the infinity of the
+/// type: this is not a rounding.
 #[inline]
 pub fn narrowed(role: CastRole, to: Scalar, x: f64) -> f64 {
     let nearest = decode(to, encode(to, x));
@@ -170,8 +170,8 @@ pub fn narrowed(role: CastRole, to: Scalar, x: f64) -> f64 {
     }
 }
 
-/// Whether the result of a cast is no rounding of the number, which lies beyond the range of the
-/// type.
+/// Whether the result of a cast differs from the number because the number lies beyond the range of
+/// the type, rather than by rounding.
 #[inline]
 pub(crate) fn is_beyond(to: Scalar, number: f64, result: f64) -> bool {
     (result - number).abs() > 0.5 * ulp(to, number)
@@ -189,8 +189,8 @@ fn cast(from: Scalar, to: Scalar, (x, g): Pair, slack: f64) -> Pair {
             if g == DOUBT {
                 return (v, DOUBT);
             }
-            // So near to half way between two integers that either may be meant; half way it is the
-            // even one.
+            // If x is so near to the middle between two integers that an error decides, both are
+            // acceptable; exactly in the middle, the even integer is right.
             let tie = ((x - x.floor()) - 0.5).abs();
             let ends = [x - slack * g, x + slack * g].map(|end| decode(to, encode(to, end)));
             let doubt = from.is_float() && tie > 0.0 && tie <= slack * g && ends != [v; 2];
@@ -214,12 +214,13 @@ fn is_rounded(from: Scalar, x: f64) -> bool {
 }
 
 pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair, slack: f64) -> Pair {
-    // The low bits of a rounded integer are lost, and its products may be any number.
+    // A rounded integer has lost its low bits, and its products may be any number.
     let lost = !from.is_float() && (is_rounded(from, x) || is_rounded(from, y));
     let both = if lost { DOUBT } else { gx + gy };
     if op.compares() {
         let v = pointwise::binary(op, x, y);
-        // Too near to tell; what is equal here is what the body computes as well.
+        // The comparison is too close to decide. Numbers that are equal here are equal in the body
+        // as well.
         let doubt = both == DOUBT || x != y && (x - y).abs() <= slack * both;
         return (v, if doubt { DOUBT } else { 0.0 });
     }
@@ -255,11 +256,11 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, (x, gx): Pair, (y, gy): Pair, s
     (v, if doubt { DOUBT } else { sure(v, g) })
 }
 
-/// Whether a result in binary64 is no rounded one, in whatever way it is computed. A quotient may
-/// be a product by a rounded reciprocal, which is exact by powers of two alone.
+/// Whether a result in binary64 is exact, however it is computed. A quotient may be computed as the
+/// product with a rounded reciprocal, which is exact for powers of two only.
 fn is_exact(op: BinaryOp, x: f64, y: f64, v: f64) -> bool {
     let is_power_of_two = |y: f64| y.is_normal() && y.to_bits().trailing_zeros() >= 52;
-    // Below, the error of a product is no number of binary64.
+    // For smaller results, binary64 cannot hold the error of a product.
     let is_large = || v.abs() >= f64::MIN_POSITIVE / f64::EPSILON;
     let error_of_sum = |y: f64| {
         let of_y = v - x;
@@ -275,7 +276,7 @@ fn is_exact(op: BinaryOp, x: f64, y: f64, v: f64) -> bool {
     }
 }
 
-/// The part of an error that a factor passes on.
+/// The error that a factor passes on.
 fn times(factor: f64, g: f64) -> f64 {
     if g == 0.0 || factor == 0.0 { 0.0 } else { factor.abs() * g }
 }
@@ -285,13 +286,13 @@ pub(super) fn select((p, doubt): Pair, x: Pair, y: Pair, slack: f64) -> Pair {
     if doubt == 0.0 {
         return chosen;
     }
-    // Either.
+    // Either number is acceptable.
     let apart = if x.0 == y.0 { 0.0 } else { (x.0 - y.0).abs() / slack };
     (chosen.0, if apart.is_nan() { DOUBT } else { x.1.max(y.1) + apart })
 }
 
-/// What a number adds to the scale of the largest of several, or with `sign` -1 of the smallest:
-/// what lies too far from it, its error included, adds nothing.
+/// The amount by which a number increases the scale of the largest of several numbers, or with
+/// `sign` -1 of the smallest. A number that is too far away, including its error, adds nothing.
 fn of_extreme((x, g): Pair, v: f64, sign: f64, slack: f64) -> f64 {
     match x == v {
         true => g,
@@ -310,7 +311,7 @@ pub(super) fn reduce(
 ) -> Exact {
     let mut values: Vec<Option<f64>> = vec![None; n];
     let (mut sizes, mut scales) = (vec![0.0f64; n], vec![0.0f64; n]);
-    // Of `bool`, one element that is sure may decide.
+    // For `bool`, a single element without doubt may decide.
     let decides = match op {
         ReduceOp::Or if from == Scalar::Bool => Some(1.0),
         ReduceOp::And if from == Scalar::Bool => Some(0.0),
@@ -366,7 +367,7 @@ pub(super) fn reduce(
     collect(values.into_iter().enumerate().map(of))
 }
 
-/// The element of a reduction's output that an element of its input goes to.
+/// The element of a reduction's output for an element of its input.
 pub(super) fn reduced_to(e: usize, lens: &[usize], removed: &[bool]) -> usize {
     let (mut rest, mut at, mut weight) = (e, 0, 1);
     for (len, gone) in lens.iter().zip(removed) {
@@ -379,8 +380,8 @@ pub(super) fn reduced_to(e: usize, lens: &[usize], removed: &[bool]) -> usize {
     at
 }
 
-/// Adds Σ a·b and Σ |a·b| of matrices without scales of their own, in the order of k. Rows and
-/// columns are taken in blocks whose sums stay in the nearest cache.
+/// Adds Σ a·b and Σ |a·b| of matrices without scales, in the order of k. Rows and columns are
+/// processed in blocks whose sums fit the L1 cache.
 pub(super) fn products(
     [rows, n, k]: [usize; 3],
     a: &[f64],
@@ -413,7 +414,7 @@ pub(super) fn products(
     }
 }
 
-/// Adds so many products to each sum, one after the other.
+/// Adds `DEEP` products to each sum, one after the other.
 fn add_products<'a, const DEEP: usize>(
     left: impl Fn(usize) -> &'a [f64],
     factor: impl Fn(usize) -> f64,
@@ -434,7 +435,7 @@ fn add_products<'a, const DEEP: usize>(
     }
 }
 
-/// A·B on a region of the output, and what was there before.
+/// A·B on a region of the output, plus the previous elements of the output.
 pub(super) fn matmul(
     wanted: &Region,
     deep: i64,
@@ -445,13 +446,13 @@ pub(super) fn matmul(
 ) -> Exact {
     let lens: Vec<usize> = wanted.axes.iter().map(Axis::len).collect();
     let (l, m, n) = match lens[..] {
-        // Batches first, of which the first varies fastest.
+        // The batch modes come first; the first of them varies fastest.
         [ref l @ .., m, n] => (l.iter().product(), m, n),
         _ => (1, lens.iter().product(), 1),
     };
     let (rows, k) = (l * m, usize::try_from(deep).unwrap_or(0));
     let mut out = Exact { numbers: vec![0.0; rows * n], scales: vec![0.0; rows * n] };
-    // What errors of the factors do to the product counts only where they have any.
+    // Errors of the factors matter only if any factor has an error.
     let carried = a.scales.iter().chain(&b.scales).any(|g| *g != 0.0);
     let before_doubt = before.as_ref().is_some_and(|c| c.scales.contains(&DOUBT));
     let doubt = before_doubt || carried && a.scales.iter().chain(&b.scales).any(|g| *g == DOUBT);
@@ -518,10 +519,10 @@ mod tests {
         assert!(is(&sure, below) && !is(&sure, above));
         let doubtful = rounded(middle - 1e-11, 1.0);
         assert!(is(&doubtful, below) && is(&doubtful, above) && !is(&doubtful, 1.02));
-        // Numbers without errors are never in doubt; the even one is nearest.
+        // Numbers without errors are never in doubt; the even neighbor is nearest.
         let exact = rounded(middle, 0.0);
         assert!(is(&exact, below) && !is(&exact, above));
-        // What is past the largest number is infinitely far from it.
+        // A number beyond the largest one of the type is infinitely far from it.
         let largest = 448.0;
         let saturated = narrow(CastRole::Meant, Scalar::E4m3, (1e9, 1e9), SLACK);
         assert_eq!(saturated, (largest, 0.0));
@@ -537,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn products_in_blocks_are_those_one_by_one() {
+    fn blocked_products_equal_separate_products() {
         let (rows, n, k) = (300, 7, 6);
         let number = |i: usize| ((i * 37 % 101) as f64 - 50.0) / 8.0;
         let a: Vec<f64> = (0..rows * k).map(number).collect();

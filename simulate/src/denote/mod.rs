@@ -1,13 +1,14 @@
-//! What specs mean: straight loops over logical coordinates, in binary64.
+//! Meanings of specs: plain loops over logical coordinates, in binary64.
 //!
-//! Elements are numbered column-major over an operand's modes; a MatMul is C\[m,n\] += Σ_k
-//! A\[m,k\]·B\[k,n\], with the batch l as the first mode of all three where the rank is 3. An input
-//! of a Move or of a pointwise function of two operands whose mode has extent 1 where the output
-//! has n is broadcast over it.
+//! Elements are numbered column-major over an operand's modes. A MatMul is C\[m,n\] += Σ_k
+//! A\[m,k\]·B\[k,n\]; at rank 3, the batch l is the first mode of all three operands. An input of a
+//! Move or of a pointwise function of two operands is broadcast over the modes in which the input
+//! has extent 1 and the output has extent n.
 //!
-//! Invariant: this module shares no arithmetic with what `exec/` does to values, as instructions do
-//! it; each is the other's check. Only the reading of stored bits ([`crate::num::decode`]) is
-//! common. Shadows are its functions of two numbers, in the order in which a body has them.
+//! Invariant: this module shares no arithmetic with `exec/`, which computes as instructions do, so
+//! that each checks the other. They share only the decoding of stored bits
+//! ([`crate::num::decode`]). The shadows in `exec/` use the functions of two numbers from this
+//! module, in the order of the body.
 
 mod chain;
 mod exact;
@@ -28,15 +29,15 @@ use carbyne_ir::scalar::Scalar;
 /// The meaning of a spec on operands of known shapes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning {
-    /// Bits are kept.
+    /// Copies the bits of the input.
     Move,
-    /// The output and the input, of this type, combined element by element.
+    /// Combines output and input, of this type, element by element.
     Accumulate(AccumulateOp, Scalar),
-    /// Bits of the second operand where the first is true, else of the third.
+    /// The bits of the second operand where the first is true, else those of the third.
     Select,
     /// C = A·B, added to C unless `set`.
     MatMul {
-        /// Batches.
+        /// The number of batches.
         l: usize,
         /// Rows of A and C.
         m: usize,
@@ -44,120 +45,120 @@ pub enum Meaning {
         n: usize,
         /// Columns of A, rows of B.
         k: usize,
-        /// Whether C is not read.
+        /// Whether the output is overwritten instead of added to.
         set: bool,
-        /// Type of the sum.
+        /// The type of the sum.
         acc: Scalar,
     },
-    /// One operand, element by element.
+    /// A function of one operand, element by element.
     Unary(UnaryOp),
-    /// Two operands, element by element.
+    /// A function of two operands, element by element.
     Binary(BinaryOp),
-    /// Two integers of this type, element by element.
+    /// A function of two integers of this type, element by element.
     Integers(BinaryOp, Scalar),
-    /// Modes removed by an operation.
+    /// A reduction over some modes.
     Reduction {
         /// The operation.
         op: ReduceOp,
-        /// Extents of the input's modes.
+        /// The extents of the input's modes.
         modes: Vec<usize>,
-        /// For each, whether it is removed.
+        /// For each mode, whether the reduction removes it.
         removed: Vec<bool>,
         /// The type of the output.
         acc: Scalar,
     },
-    /// Every element is the literal.
+    /// Sets every element to the literal.
     Init,
 }
 
-/// What a spec computes.
+/// The result of a spec.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Computed {
-    /// By element of the output.
+    /// The elements of the output.
     pub values: Vec<f64>,
-    /// For each, the sum of the magnitudes that were added up: what rounding errors are relative
-    /// to. Of a pointwise function, the magnitude of its first operand.
+    /// For each element, the sum of the added magnitudes, to which rounding errors are relative.
+    /// For a pointwise function, the magnitude of its first operand.
     pub magnitudes: Vec<f64>,
-    /// Whether all that is added up are integers.
+    /// Whether all added numbers are integers.
     pub integers: bool,
 }
 
-/// Whether all of some numbers are integers.
+/// Whether all numbers are integers.
 pub(crate) fn are_integers(numbers: &[f64]) -> bool {
     numbers.iter().all(|x| x.fract() == 0.0)
 }
 
-/// Why a spec has no meaning of its own.
+/// The reason why a spec has no meaning of its own.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoMeaning {
-    /// Another number of outputs than one.
+    /// The number of outputs is not one.
     #[error("it has {0} outputs")]
     Outputs(usize),
-    /// Another number of inputs than it computes with.
+    /// The number of inputs is not that of the spec's kind.
     #[error("it has {0} inputs")]
     Inputs(usize),
-    /// An input that has not an element for each of the output's.
+    /// An input and the output have different numbers of elements.
     #[error("it reads {read} and writes {written} elements")]
     Sizes {
-        /// Elements of the input.
+        /// The elements of the input.
         read: i64,
-        /// Elements of the output.
+        /// The elements of the output.
         written: i64,
     },
-    /// Modes of A, B and C.
-    #[error("A{:?}, B{:?} and C{:?} do not fit together", .0[0], .0[1], .0[2])]
+    /// The modes of A, B and C do not match.
+    #[error("the shapes of A{:?}, B{:?} and C{:?} do not match", .0[0], .0[1], .0[2])]
     Matrices([Vec<i64>; 3]),
-    /// Extents beyond those that are computed with.
+    /// The extents exceed the limit.
     #[error("it is too large")]
     TooLarge,
-    /// An axis that the input does not have.
-    #[error("axis {axis} is none of {of} modes")]
+    /// The input does not have this axis.
+    #[error("axis {axis} does not exist: the input has {of} modes")]
     Axis {
         /// The axis.
         axis: usize,
-        /// Modes of the input.
+        /// The number of modes of the input.
         of: usize,
     },
-    /// A Reduction whose output is not what it leaves.
-    #[error("it leaves {left} of {of} elements")]
+    /// The output of a Reduction does not have the size of the result.
+    #[error("its result has {left} elements, its output {of}")]
     Left {
-        /// Elements that it leaves.
+        /// The elements of the result.
         left: i64,
-        /// Elements of the output.
+        /// The elements of the output.
         of: i64,
     },
-    /// A Shfl.
+    /// The spec is a Shfl.
     #[error("it exchanges registers between lanes")]
     Lanes,
-    /// An Iota.
-    #[error("it stands in `means` blocks only")]
+    /// The spec is an Iota.
+    #[error("it may occur in `means` blocks only")]
     InMeans,
-    /// A Spec.
-    #[error("a generic spec means what its body does")]
+    /// The spec is a generic `Spec`.
+    #[error("a generic spec has no meaning besides its body")]
     Generic,
-    /// A literal among tensors, or a tensor among literals.
-    #[error("a literal stands where a tensor is read, or the reverse")]
+    /// A literal in the place of a tensor, or a tensor in the place of a literal.
+    #[error("a literal is in the place of a tensor, or a tensor in the place of a literal")]
     Literal,
-    /// A Move between types of different size.
-    #[error("a Move from {0} to {1} keeps no bits")]
+    /// The spec is a Move between types of different size.
+    #[error("a Move from {0} to {1} cannot keep the bits")]
     Bits(Scalar, Scalar),
-    /// An operand, by name, of more elements than are held as a list.
+    /// An operand has more elements than an evaluation can hold.
     #[error("{name} has more than {most} elements")]
     Elements {
-        /// The operand.
+        /// The name of the operand.
         name: String,
-        /// The most.
+        /// The limit.
         most: i64,
     },
 }
 
 impl Meaning {
-    /// The meaning of a spec whose tensor operands have these modes, literals being left out among
-    /// inputs. Inputs that stand for more elements than they have come with the modes that they
-    /// stand for. `acc` is the accumulator's type, of what has none the output's.
+    /// The meaning of a spec whose tensor operands have these modes. Literals are omitted from the
+    /// inputs. A broadcast input has the modes that it is broadcast to. `acc` is the accumulator's
+    /// type; without an accumulator, the output's type.
     ///
     /// # Errors
-    /// Why the shapes have no meaning together.
+    /// The reason why the shapes have no meaning together.
     pub fn new(
         kind: SpecKind,
         axes: &[usize],
@@ -220,13 +221,13 @@ impl Meaning {
         }
     }
 
-    /// Whether each element of the output follows from one element of each input.
+    /// Whether each element of the output depends on one element of each input.
     pub fn is_elementwise(&self) -> bool {
         self.terms().is_none()
     }
 
-    /// The number of terms that an element of the output combines; `None` if the element follows
-    /// from one element of each input.
+    /// The number of terms that an element of the output combines; `None` if the element depends on
+    /// one element of each input.
     pub fn terms(&self) -> Option<usize> {
         match self {
             Meaning::MatMul { k, .. } => Some(*k),
@@ -238,18 +239,18 @@ impl Meaning {
         }
     }
 
-    /// Whether each element is a copy of an operand's element, or of the literal.
+    /// Whether each element of the output is a copy of an operand's element or of the literal.
     pub fn copies(&self) -> bool {
         matches!(self, Meaning::Move | Meaning::Select | Meaning::Init)
     }
 
-    /// Whether the output's values before matter.
+    /// Whether the result depends on the previous elements of the output.
     pub fn reads_output(&self) -> bool {
         matches!(self, Meaning::MatMul { set: false, .. } | Meaning::Accumulate(..))
     }
 
-    /// Whether [`Meaning::bits`] computes it: it keeps bits of operands, or computes integers of 64
-    /// bits, which binary64 rounds.
+    /// Whether [`Meaning::bits`] computes the spec: it copies bits, or computes integers of 64
+    /// bits, which binary64 cannot hold exactly.
     pub fn is_of_bits(&self) -> bool {
         match self {
             Meaning::Move | Meaning::Select => true,
@@ -258,8 +259,7 @@ impl Meaning {
         }
     }
 
-    /// The bits of the output from those of its inputs; none where [`Meaning::is_of_bits`] does not
-    /// hold.
+    /// The bits of the output from those of its inputs; none if [`Meaning::is_of_bits`] is false.
     pub fn bits(&self, inputs: &[Vec<u64>]) -> Option<Vec<u64>> {
         match (self, inputs) {
             (Meaning::Move, [x]) => Some(x.clone()),
@@ -275,7 +275,7 @@ impl Meaning {
         }
     }
 
-    /// Multiply-adds of one evaluation.
+    /// The number of multiply-adds of one evaluation.
     pub fn multiply_adds(&self) -> u64 {
         match self {
             Meaning::MatMul { l, m, n, k, .. } => {
@@ -296,15 +296,15 @@ impl Meaning {
         }
     }
 
-    /// The values of the output. `inputs` are those of the tensors and literals in order, `before`
-    /// those of the output where [`Meaning::reads_output`].
+    /// The elements of the output. `inputs` are the tensors and literals in order, `before` the
+    /// previous elements of the output if [`Meaning::reads_output`].
     pub fn compute(&self, inputs: &[Vec<f64>], before: &[f64], n_out: usize) -> Computed {
         let integers =
             self.adds() && inputs.iter().all(|x| are_integers(x)) && are_integers(before);
         Computed { integers, ..self.computed(inputs, before, n_out) }
     }
 
-    /// Whether it adds up what it reads.
+    /// Whether the spec adds up elements.
     fn adds(&self) -> bool {
         !self.is_elementwise() || matches!(self, Meaning::Accumulate(..))
     }
@@ -334,7 +334,7 @@ impl Meaning {
             Meaning::Init => plain(vec![input(0).first().copied().unwrap_or(0.0); n_out]),
             Meaning::Unary(op) => of_operand(input(0), |_, x| unary(*op, x)),
             Meaning::Binary(_) | Meaning::Integers(..) => {
-                // A literal stands for every element.
+                // A literal is used for every element.
                 let all = |x: &[f64]| match x {
                     [one] => vec![*one; n_out],
                     _ => x.to_vec(),
@@ -368,7 +368,7 @@ impl Meaning {
     }
 }
 
-/// A function of each element of the first operand.
+/// Applies a function to each element of the first operand.
 fn of_operand(x: &[f64], f: impl Fn(usize, f64) -> f64) -> Computed {
     let values = x.iter().enumerate().map(|(i, x)| f(i, *x)).collect();
     Computed { values, magnitudes: x.iter().map(|x| x.abs()).collect(), integers: false }
@@ -379,7 +379,7 @@ fn plain(values: Vec<f64>) -> Computed {
     Computed { values, magnitudes, integers: false }
 }
 
-/// Extents l, m, n, k where the modes fit.
+/// The extents l, m, n, k, if the modes match.
 fn match_modes(a: &[i64], b: &[i64], c: &[i64]) -> Option<(usize, usize, usize, usize)> {
     let extents = match (a, b, c) {
         ([], [], []) => Some((1, 1, 1, 1)),
@@ -390,13 +390,13 @@ fn match_modes(a: &[i64], b: &[i64], c: &[i64]) -> Option<(usize, usize, usize, 
             let batches = l.iter().try_fold(1i64, |p, n| p.checked_mul(*n))?;
             Some((batches, *m, *n, *k))
         }
-        // Scalars of one thread, whatever number of modes of extent 1 they are written with.
+        // Scalars of one thread, written with any number of modes of extent 1.
         _ => [a, b, c].iter().all(|s| s.iter().all(|n| *n == 1)).then_some((1, 1, 1, 1)),
     };
     extents.map(|(l, m, n, k)| (l as usize, m as usize, n as usize, k as usize))
 }
 
-/// With batches, rows count (l, m) together and a column of B is found by its own batch.
+/// With batches, (l, m) together count the rows, and each batch has its own columns of B.
 fn matmul((rows, n, k, l): (usize, usize, usize, usize), a: &[f64], b: &[f64], out: &mut Computed) {
     let Computed { values, magnitudes, .. } = out;
     if l == 1 {

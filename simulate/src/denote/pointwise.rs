@@ -1,10 +1,10 @@
-//! The pointwise functions and reductions, as binary64 has them.
+//! The pointwise functions and reductions of meanings, in binary64.
 
 use crate::num::{decode_int, int_range, truncate};
 use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
-/// The function of one operand. A cast is the identity here: rounding is the output's.
+/// The function of one operand. A cast is the identity here, because the output rounds.
 pub fn unary(op: UnaryOp, x: f64) -> f64 {
     match op {
         UnaryOp::Cast => x,
@@ -24,8 +24,8 @@ pub fn unary(op: UnaryOp, x: f64) -> f64 {
     }
 }
 
-/// The function of two operands. As on the device, `min` and `max` of a NaN and a number are the
-/// number, `minimum` and `maximum` the NaN.
+/// The function of two operands. As on the device, `min` and `max` of a NaN and a number give the
+/// number, `minimum` and `maximum` give NaN.
 pub fn binary(op: BinaryOp, x: f64, y: f64) -> f64 {
     match op {
         BinaryOp::Add => x + y,
@@ -46,7 +46,8 @@ pub fn binary(op: BinaryOp, x: f64, y: f64) -> f64 {
     }
 }
 
-/// The function of two integers of a type. Sums, differences and products keep their low bits.
+/// The function of two integers of a type. Sums, differences and products are truncated to the
+/// type.
 pub fn integers(op: BinaryOp, scalar: Scalar, x: f64, y: f64) -> f64 {
     let (a, b) = (x as i128, y as i128);
     let exact = match op {
@@ -60,8 +61,8 @@ pub fn integers(op: BinaryOp, scalar: Scalar, x: f64, y: f64) -> f64 {
     (lo + (exact - lo).rem_euclid(hi - lo + 1)) as f64
 }
 
-/// The function of two integers of a type as bits of another, which keeps the low ones. A
-/// comparison gives 0 or 1; as on the device, of a division by zero all bits are ones.
+/// The function of two integers of a type, as bits of another type, to which the result is
+/// truncated. A comparison gives 0 or 1. As on the device, division by zero gives all ones.
 pub fn integers_of_bits(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> u64 {
     let (a, b) = (decode_int(from, x), decode_int(from, y));
     let exact = match op {
@@ -86,8 +87,8 @@ fn number(holds: bool) -> f64 {
     if holds { 1.0 } else { 0.0 }
 }
 
-/// The quotient of two integers of a type, rounded toward zero. As on the device, one that the type
-/// does not hold wraps around, and of a division by zero all bits are ones.
+/// The quotient of two integers of a type, rounded toward zero. As on the device, a quotient beyond
+/// the type wraps around, and division by zero gives all ones.
 pub fn quotient(scalar: Scalar, x: f64, y: f64) -> f64 {
     let (lo, hi) = int_range(scalar);
     match (x / y).trunc() {
@@ -97,7 +98,8 @@ pub fn quotient(scalar: Scalar, x: f64, y: f64) -> f64 {
     }
 }
 
-/// One more element of a reduction. Sums and products of integers keep their low bits.
+/// Combines a reduction's result with one more element. Sums and products of integers are truncated
+/// to the type.
 pub fn fold(op: ReduceOp, scalar: Scalar, x: f64, y: f64) -> f64 {
     match op.combining() {
         Some(op) if scalar.is_float() => binary(op, x, y),
@@ -106,13 +108,13 @@ pub fn fold(op: ReduceOp, scalar: Scalar, x: f64, y: f64) -> f64 {
     }
 }
 
-/// What a reduction of no elements is.
+/// The result of a reduction of no elements.
 pub(super) fn of_none(op: ReduceOp, scalar: Scalar) -> f64 {
     op.neutral(scalar).unwrap_or(0.0)
 }
 
-/// The bits of two integers combined by `and`, `or` or `xor`; the first for any other operation.
-/// Exact up to 53 bits, as binary64 holds integers.
+/// The bits of two integers combined by `and`, `or` or `xor`; the first integer for any other
+/// operation. Exact up to 53 bits, as binary64 holds integers.
 fn bits(op: ReduceOp, x: f64, y: f64) -> f64 {
     let (a, b) = (x as i64, y as i64);
     let both = match op {
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_elements_are_changes_nothing() {
+    fn the_reduction_of_no_elements_is_neutral() {
         for scalar in [Scalar::F32, Scalar::I8, Scalar::U8, Scalar::Bool] {
             let of_bits = [ReduceOp::And, ReduceOp::Or, ReduceOp::Xor];
             let ops = [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max];
@@ -149,9 +151,9 @@ mod tests {
         assert_eq!(of_none(ReduceOp::Max, Scalar::I8), -128.0);
     }
 
-    /// All bits of the results, which do not depend on the machine's own library.
+    /// Checks all bits of results, which must not depend on the math library of the machine.
     #[test]
-    fn the_same_bits_on_every_machine() {
+    fn results_have_equal_bits_on_every_machine() {
         let ops = [
             UnaryOp::Exp,
             UnaryOp::Exp2,
@@ -169,7 +171,7 @@ mod tests {
             })
         };
         let found = ops.map(|op| format!("{op} {:016x}", bits(op)));
-        // Of the `libm` in Cargo.lock.
+        // The bits are those of the `libm` in Cargo.lock.
         assert_eq!(
             found,
             [

@@ -1,19 +1,20 @@
-//! Parts of tensors on which a meaning is evaluated: the elements whose coordinate along each mode
-//! is one of some. A tile is one, a row, a set of crossings of rows and columns.
+//! Regions: the parts of tensors on which a meaning is evaluated. A region is the product of a set
+//! of indices for each mode. Tiles, rows, and intersections of selected rows and columns are
+//! regions.
 
 use std::sync::Arc;
 
-/// Some indices of a mode, ascending and different.
+/// Indices of a mode, ascending and distinct.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Axis {
-    /// All below the extent.
+    /// All indices below the extent.
     Whole(i64),
-    /// These.
+    /// A list of indices.
     Some(Arc<[i64]>),
 }
 
 impl Axis {
-    /// These indices, in any order.
+    /// An axis of these indices, in any order.
     #[must_use]
     pub fn of(mut list: Vec<i64>) -> Self {
         list.sort_unstable();
@@ -30,7 +31,7 @@ impl Axis {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the axis has no index.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -45,7 +46,7 @@ impl Axis {
         }
     }
 
-    /// The position of an index, of those there are.
+    /// The position of an index, if the axis has it.
     fn position(&self, index: i64) -> Option<usize> {
         match self {
             Axis::Whole(n) => (0..*n).contains(&index).then_some(index as usize),
@@ -61,7 +62,7 @@ impl Axis {
         }
     }
 
-    /// About `n` of the indices, evenly spread, the first and the last among them.
+    /// About `n` of the indices, evenly spread, with the first and the last.
     fn thinned(&self, n: usize) -> Axis {
         let (len, n) = (self.len(), n.max(1));
         if len <= n {
@@ -71,7 +72,7 @@ impl Axis {
         Axis::of((0..n).map(|i| self.at(i * (len - 1) / last)).collect())
     }
 
-    /// Two halves.
+    /// The first and the second half of the indices.
     fn halves(&self) -> (Axis, Axis) {
         let (len, middle) = (self.len(), self.len() / 2);
         let part = |range: std::ops::Range<usize>| Axis::of(range.map(|i| self.at(i)).collect());
@@ -79,33 +80,33 @@ impl Axis {
     }
 }
 
-/// An axis a mode.
+/// A region: one axis for each mode.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Region {
-    /// In the order of the modes; the first varies fastest.
+    /// The axes in the order of the modes; the first mode varies fastest.
     pub axes: Vec<Axis>,
 }
 
 impl Region {
-    /// All of a tensor.
+    /// The region of all elements.
     #[must_use]
     pub fn whole(modes: &[i64]) -> Self {
         Region { axes: modes.iter().map(|n| Axis::Whole(*n)).collect() }
     }
 
-    /// How many elements.
+    /// The number of elements.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.axes.iter().fold(1u64, |p, a| p.saturating_mul(a.len() as u64))
     }
 
-    /// The least region with all of both.
+    /// The smallest region that contains both regions.
     #[must_use]
     pub fn union(&self, other: &Region) -> Region {
         Region { axes: self.axes.iter().zip(&other.axes).map(|(a, b)| a.union(b)).collect() }
     }
 
-    /// About `most` elements, evenly spread over the mode that has most indices.
+    /// A region of about `most` elements, thinned evenly along the modes with the most indices.
     #[must_use]
     pub fn thinned(&self, most: u64) -> Region {
         let mut out = self.clone();
@@ -119,7 +120,7 @@ impl Region {
         out
     }
 
-    /// Two regions that together are this one, of a mode of several indices.
+    /// The two halves of the region along a mode of several indices.
     #[must_use]
     pub fn halves_along(&self, mode: usize) -> Option<(Region, Region)> {
         let axis = self.axes.get(mode).filter(|a| a.len() > 1)?;
@@ -132,10 +133,10 @@ impl Region {
         Some((with(first), with(second)))
     }
 
-    /// The elements of a tensor of these modes, by number, in their order.
+    /// The element numbers of the region, in order, for a tensor of these modes.
     pub fn elements<'r>(&'r self, modes: &'r [i64]) -> impl Iterator<Item = i64> + 'r {
         let n = usize::try_from(self.size()).unwrap_or(0);
-        // Those that differ in the first index follow each other.
+        // Elements that differ only in the first index are consecutive.
         let first = self.axes.first();
         let run = first.map_or(1, Axis::len).max(1);
         (0..n).step_by(run).flat_map(move |i| {
@@ -144,7 +145,7 @@ impl Region {
         })
     }
 
-    /// The number, in a tensor of these modes, of an element of the region.
+    /// The element number in a tensor of these modes, for a position in the region.
     #[must_use]
     pub fn element(&self, modes: &[i64], i: usize) -> i64 {
         let (mut rest, mut at, mut weight) = (i, 0i64, 1i64);
@@ -157,8 +158,8 @@ impl Region {
         at
     }
 
-    /// For each axis of `wanted`, the positions of its indices here; an axis of one index is
-    /// broadcast.
+    /// For each axis of `wanted`, the positions of its indices in this region; an axis of one index
+    /// is broadcast.
     fn positions(&self, wanted: &Region) -> Vec<Vec<usize>> {
         let of = |(own, theirs): (&Axis, &Axis)| -> Vec<usize> {
             let n = theirs.len();
@@ -170,8 +171,8 @@ impl Region {
         self.axes.iter().zip(&wanted.axes).map(of).collect()
     }
 
-    /// What stands at the elements of `wanted`, which lie in this region, from what stands here.
-    /// Modes of one index here are broadcast.
+    /// The items at the elements of `wanted`, which lie in this region, from the items of this
+    /// region. Axes of one index are broadcast.
     pub(super) fn gather(&self, from: &[f64], wanted: &Region) -> Vec<f64> {
         if self == wanted {
             return from.to_vec();
@@ -209,13 +210,13 @@ impl Region {
     }
 }
 
-/// Regions that together hold these elements of a tensor, few and not much larger than what is
-/// asked for. `elements` ascend.
+/// Regions that together contain these elements of a tensor: few, and with few other elements.
+/// `elements` are ascending.
 #[must_use]
 pub fn cover(modes: &[i64], elements: &[i64]) -> Vec<Region> {
     let mut out = Vec::new();
     let mut todo = vec![elements];
-    // Halves of an ascending list are pieces of the slowest mode, mostly.
+    // The halves of an ascending list usually are parts of the slowest mode.
     while let Some(list) = todo.pop() {
         if list.is_empty() {
             continue;
@@ -232,7 +233,7 @@ pub fn cover(modes: &[i64], elements: &[i64]) -> Vec<Region> {
     out
 }
 
-/// The least region with all of these elements.
+/// The smallest region with all of these elements.
 fn hull(modes: &[i64], elements: &[i64]) -> Region {
     let mut lists: Vec<Vec<i64>> = modes.iter().map(|_| Vec::new()).collect();
     let mut limits = vec![4096; modes.len()];
@@ -245,7 +246,7 @@ fn hull(modes: &[i64], elements: &[i64]) -> Region {
                 list.push(c);
             }
         }
-        // Lists of few indices stay short; the others are looked at again when they have doubled.
+        // Short lists stay short; other lists are deduplicated when their length has doubled.
         for (list, limit) in lists.iter_mut().zip(&mut limits) {
             if list.len() > *limit {
                 list.sort_unstable();
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_gathered_of_modes_without_elements() {
+    fn gathers_from_empty_modes_are_empty() {
         let of = |modes: &[i64]| Region::whole(modes);
         let some = Region { axes: vec![Axis::of(vec![1, 2]), Axis::of(vec![])] };
         assert_eq!(of(&[4, 0]).gather(&[], &some), [0.0; 0]);

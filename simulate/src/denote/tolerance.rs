@@ -1,24 +1,27 @@
-//! How far a body's result may be from the reference, from the types and the sum alone.
+//! The allowed difference between a body's result and the reference, from the types and the sum
+//! alone.
 //!
 //! Let u(t) be half a unit in the last place of type t at 1, η(t) its smallest positive number, e
-//! the reference, S = |c| + Σ|a·b| the sum of the magnitudes added up, and γ(n, u) = e^(n·u) − 1,
+//! the reference, S = |c| + Σ|a·b| the sum of the added magnitudes, and γ(n, u) = e^(n·u) − 1,
 //! which bounds (1 + u)^n − 1.
 //! - Sums (MatMul over k, Reduction.sum over n elements): γ(k + 1, 2·u(acc) + 2⁻⁵²)·S +
-//!   u(out)·|e| + η(out). Any order of summation stays within γ(k + 1, u); the 2 allows for sums
-//!   that are truncated instead of rounded, as tensor cores may do, and 2⁻⁵² for the reference
-//!   itself. Where atoms of the body state that they keep fewer bits of a sum: what they state, for
-//!   k products, on top.
+//!   u(out)·|e| + η(out). Any order of summation stays within γ(k + 1, u). The factor 2 allows for
+//!   sums that are truncated instead of rounded, as tensor cores may do, and 2⁻⁵² allows for errors
+//!   of the reference itself. For atoms of the body that state that they keep fewer bits of a sum,
+//!   the stated error for k products is added.
 //! - Reduction.prod: γ(n + 1, u(out) + 2⁻⁵²)·|e| + η(out).
 //! - Functions that instructions round once (cast, neg, abs, relu, add, sub, mul, div, sqrt, min,
 //!   max): (u(out) + 2⁻⁵²)·|e| + η(out)/2.
 //! - The other functions, which take several instructions: 8·(u(out) + 2⁻⁵²)·|e| + η(out).
-//! - Where the body uses atoms for the function that state an error: the largest of these errors
-//!   (of a rounded result, so its rounding is in it), and 2⁻⁵²·|e| for the reference.
-//! - Moves and Init: bits, no tolerance. Integer outputs: none either, save half a unit for casts.
+//! - If the body implements the function with atoms that state an error: the largest of these
+//!   errors (they hold for rounded results and so include the rounding), and 2⁻⁵²·|e| for the
+//!   reference.
+//! - Moves and Init: the bits must be equal. Integer outputs must be equal, too, except for half a
+//!   unit for casts.
 //!
-//! Where all that is added up are small integers and S is one that the accumulator and the output
-//! hold exactly, every order of summation is exact, and nothing is allowed. That S is an integer
-//! says nothing of its terms. Nothing is near a reference that is infinite or no number.
+//! If all added numbers are small integers, and accumulator and output can hold S exactly, every
+//! order of summation is exact and no difference is allowed. An integer S alone does not imply
+//! integer terms. No difference is allowed from a reference that is infinite or NaN.
 
 use super::Meaning;
 use crate::num::{exact_integers, smallest, unit_roundoff};
@@ -26,9 +29,9 @@ use carbyne_atoms::ErrorBound;
 use carbyne_ir::ast::{AccumulateOp, ReduceOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
-/// The largest difference that is no error. `value` is the reference, `magnitude` what was added up
-/// (of a function the magnitude of its first operand), `stated` the errors that the body's atoms
-/// state.
+/// The largest allowed difference. `value` is the reference, `magnitude` the sum of the added
+/// magnitudes (for a function, the magnitude of its first operand), `stated` the errors that the
+/// body's atoms state.
 pub fn tolerance(
     meaning: &Meaning,
     out: Scalar,
@@ -44,7 +47,7 @@ pub fn tolerance(
         matches!(meaning, Meaning::Unary(_) | Meaning::Binary(_) | Meaning::Accumulate(..));
     if approximate && !stated.is_empty() && out.is_float() {
         let largest = stated.iter().map(|b| b.at(magnitude, value)).fold(0.0, f64::max);
-        // An exact result may still lie between two numbers.
+        // An exact result may still lie between two numbers of the type.
         let rounding = unit_roundoff(out) * value.abs() + smallest(out);
         return largest.max(rounding) + 0.5f64.powi(52) * value.abs();
     }
@@ -54,7 +57,7 @@ pub fn tolerance(
         |n: f64| if out.is_float() { n * (u + reference) * value.abs() + eta } else { 0.0 };
     match meaning {
         Meaning::Move | Meaning::Select | Meaning::Init | Meaning::Integers(..) => 0.0,
-        // Of a body that adds in several steps: as a sum of two.
+        // For a body that adds in several steps: the tolerance of a sum of two terms.
         Meaning::Accumulate(AccumulateOp::Add, _) => {
             sum(2, out, out, value, magnitude, small_ints && magnitude.fract() == 0.0)
         }
@@ -106,7 +109,7 @@ fn sum(k: usize, acc: Scalar, out: Scalar, value: f64, magnitude: f64, ints: boo
 #[inline]
 fn gamma(n: f64, u: f64) -> f64 {
     let x = n * u;
-    // The rest of the series is below x³ there.
+    // The rest of the series is below x³ for these x.
     if x < 1e-3 { x + x * x * (0.5 + x) } else { libm::expm1(x) }
 }
 
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_near_what_is_not_finite() {
+    fn nothing_is_near_infinity_or_nan() {
         let bound = ErrorBound::relative(0.5f64.powi(11));
         let sum = Meaning::MatMul { l: 1, m: 1, n: 1, k: 64, set: true, acc: Scalar::F32 };
         for m in
@@ -159,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_bound_is_far_below_one_wrong_term() {
-        // Sixteen products of numbers near 1/2 in f32: a missing one is seen.
+        // Sixteen products of numbers near 1/2 in f32: a missing product exceeds the tolerance.
         let m = Meaning::MatMul { l: 1, m: 1, n: 1, k: 16, set: false, acc: Scalar::F32 };
         assert!(tolerance(&m, Scalar::F32, 1.0, 4.0, false, &[]) < 1e-5);
     }

@@ -1,31 +1,32 @@
-//! Memory of a real device: what it holds before a program runs, and whether it holds what the
-//! specs mean afterwards.
+//! The memory of a real device: its contents before a program runs, and the comparison of its
+//! contents with the meanings of the specs afterwards.
 //!
-//! A [`Trial`] gives every tensor of the caller as bytes, equal to what [`crate::simulate`] would
-//! read for the same options. Whoever runs the kernels brings back bytes; [`Trial::judge`] compares
-//! them with the meaning of the kernel's spec on the memory before it, and [`Trial::advance`] makes
-//! them the memory before the next kernel. Specs that are named by what they compute have the
-//! tolerances of the simulator. What a `means` block states is what the body computes without
-//! rounding, its shadow: a device may differ from it by what the types and the number of operations
-//! give (`plan/rounding.rs`), as a part of the scale. A kernel that does not say what it means is
-//! compared with what the simulator computes, of as many blocks as take some seconds, by the same
-//! part of the tensor's largest element.
+//! A [`Trial`] provides every tensor of the caller as bytes, equal to the inputs of
+//! [`crate::simulate`] with equal options. The caller runs the kernels and returns bytes.
+//! [`Trial::judge`] compares the bytes with the meaning of the kernel's spec on the memory before
+//! it, and [`Trial::advance`] makes them the memory before the next kernel. Specs with a specific
+//! kind (not `Spec`) have the tolerances of the simulator. A `means` block states the result
+//! without rounding, the shadow. A device may differ from it by an error that follows from the
+//! types and the number of operations (`plan/rounding.rs`), relative to the scale. A kernel without
+//! a meaning is compared with the results of the simulator, for as many blocks as run in some
+//! seconds, with an equal tolerance relative to the tensor's largest element.
 //!
-//! Scalars are little-endian; those below a byte share bytes, the first in the lowest bits. What is
-//! undefined, and gaps between elements, are filled with [`POISON`]: a NaN in every floating-point
-//! type. A gap that holds anything else afterwards was written by mistake.
+//! Scalars are little-endian. Scalars smaller than a byte are packed, the first in the lowest bits.
+//! Undefined elements, and gaps between elements, are filled with [`POISON`]: a NaN in every
+//! floating-point type. A gap with any other contents afterwards was written by mistake.
 //!
-//! Where a comparison of all elements would take more than some 2^31 multiply-adds, a sample is
-//! compared: crossings of some indices of each mode, spread over all tiles.
+//! If a comparison of all elements would take more than about 2^31 multiply-adds, a sample is
+//! compared: the intersections of selected indices of each mode, spread over all tiles.
 //!
-//! Invariant: what is compared depends on program and options alone, never on how many cores there
-//! are.
+//! Invariant: the selection of compared elements depends on program and options only, not on the
+//! number of cores.
 
 mod sample;
 
 use crate::Inputs;
 use crate::denote::{Region, SLACK};
 use crate::exec::{Mode, elected_lane, value_text};
+use crate::kernel_results::{Oracle, offset};
 use crate::launch::{Memory, chosen_blocks, execute, steps, symbols};
 use crate::num::{decode, encode, ulp};
 use crate::options::{DEFAULT_BUDGET, Options};
@@ -34,7 +35,6 @@ use crate::plan::{
     Checked, Kernel, RootSpec, Source, Space, View, coordinates, coordinates_text, lower,
 };
 use crate::report::Outputs;
-use crate::root::{Oracle, offset};
 use crate::state::{GlobalMemory, Pages, Value};
 use crate::workers::Workers;
 use carbyne_atoms::AtomTable;
@@ -46,16 +46,16 @@ use carbyne_ir::span::Span;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
-/// The byte that undefined memory is filled with.
+/// The byte that fills undefined memory.
 pub const POISON: u8 = 0xff;
 
-/// Most bytes of all tensors of a program.
+/// The largest number of bytes of all tensors of a program.
 const MAX_BYTES: u64 = 1 << 34;
 
-/// Bytes of the caller's tensors, by buffer.
+/// The bytes of the caller's tensors, by buffer.
 pub type Images = BTreeMap<BufferId, Vec<u8>>;
 
-/// A program about to run on a device.
+/// A run of a program on a device.
 pub struct Trial<'p> {
     program: &'p Program,
     kernels: Vec<Kernel<'p>>,
@@ -64,27 +64,28 @@ pub struct Trial<'p> {
     small_ints: bool,
 }
 
-/// How a kernel's outputs compare with what its spec means, or with the simulator.
+/// The comparison of a kernel's outputs with its meaning, or with the results of the simulator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
-    /// Whether they are compared with what the spec means; else with what the simulator computes.
+    /// Whether the reference is the meaning of the spec; otherwise it is the result of the
+    /// simulator.
     pub by_meaning: bool,
-    /// Elements of the outputs.
+    /// The number of elements of the outputs.
     pub elements: u64,
-    /// Elements compared; 0 where there is nothing to compare.
+    /// The number of compared elements; 0 without a reference.
     pub compared: u64,
-    /// Largest difference from the reference.
+    /// The largest difference from the reference.
     pub max_error: f64,
-    /// Largest difference in units of what is allowed.
+    /// The largest ratio of a difference to the allowed difference.
     pub max_ratio: f64,
 }
 
 impl<'p> Trial<'p> {
-    /// Makes the memory that a program begins with.
+    /// The memory at the start of a program.
     ///
     /// # Errors
-    /// As [`crate::simulate`]: arrays that do not fit, symbols without a value, kernels that cannot
-    /// run.
+    /// The errors of [`crate::simulate`]: arrays that do not fit, symbols without a value, kernels
+    /// that cannot run.
     pub fn new(program: &'p Program, atoms: &AtomTable, options: &Options) -> Checked<Self> {
         let symbols = symbols(program, options)?;
         let memory = Memory::new(program, options, &symbols)?;
@@ -117,27 +118,27 @@ impl<'p> Trial<'p> {
         self.symbols.get(&var).copied()
     }
 
-    /// Blocks of a kernel's grid.
+    /// The number of blocks of a kernel's grid.
     #[must_use]
     pub fn n_blocks(&self, kernel: SpecId) -> Option<i64> {
         self.kernel(kernel).map(|k| k.n_blocks)
     }
 
-    /// Multiply-adds that a kernel's spec means; 0 for what is no MatMul.
+    /// The multiply-adds in the meaning of a kernel's spec; 0 without a MatMul.
     #[must_use]
     pub fn multiply_adds(&self, kernel: SpecId) -> u64 {
         let root = self.kernel(kernel).and_then(|k| k.root.as_ref());
         root.map_or(0, |r| r.reference.chain.multiply_adds())
     }
 
-    /// Bytes that a kernel's spec reads and writes at least.
+    /// The least number of bytes that a kernel's spec must read and write.
     #[must_use]
     pub fn bytes_moved(&self, kernel: SpecId) -> u64 {
         let Some(kernel) = self.kernel(kernel) else { return 0 };
         let Some(root) = &kernel.root else { return 0 };
         let of = |view: usize| {
             let view = &kernel.views[view];
-            // What stands for several elements is read once.
+            // A broadcast element is read once.
             let size = view.leaves.iter().filter(|(_, stride)| *stride != 0);
             bytes_of(view.scalar, size.map(|(n, _)| n).product()).unwrap_or(0)
         };
@@ -153,7 +154,7 @@ impl<'p> Trial<'p> {
         inputs.chain(written).fold(0, u64::saturating_add)
     }
 
-    /// A tensor of the caller as it is before the next kernel.
+    /// The bytes of a caller's tensor before the next kernel.
     #[must_use]
     pub fn image(&self, buffer: BufferId) -> Option<Vec<u8>> {
         let (memory, _) = self.memory.tensors.get(&buffer)?;
@@ -162,7 +163,7 @@ impl<'p> Trial<'p> {
         }
         let bits = memory.scalar.bits() as usize;
         let mut bytes = vec![POISON; usize::try_from(bytes_of(memory.scalar, memory.len)?).ok()?];
-        // Chunks begin at whole bytes for every width.
+        // Chunks begin at complete bytes for every width.
         const CHUNK: usize = 1 << 16;
         let fill = |(i, chunk): (usize, &mut [u8])| {
             let first = (i * CHUNK * 8 / bits) as i64;
@@ -178,12 +179,12 @@ impl<'p> Trial<'p> {
         Some(bytes)
     }
 
-    /// Compares what a kernel left behind with what its spec means. At most `most` elements of each
-    /// output are compared; none: as many as a few seconds allow.
+    /// Compares the memory after a kernel with the meaning of its spec. `most` limits the number of
+    /// compared elements of each output; none: as many as a comparison of a few seconds allows.
     ///
     /// # Errors
-    /// `S0501` for the first wrong element, column-major, with how many there are; `S0504` for a
-    /// gap that was written.
+    /// `S0501` for the first wrong element, column-major, with the number of wrong elements;
+    /// `S0504` for a gap that was written.
     pub fn judge(&self, kernel: SpecId, after: &Images, most: Option<u64>) -> Checked<Judged> {
         let Some(kernel) = self.kernel(kernel) else { return Ok(Judged::default()) };
         for (buffer, bytes) in after {
@@ -228,7 +229,7 @@ impl<'p> Trial<'p> {
             let region = sample::region(&root.reference.chain, number, &view.modes, most);
             let oracle = Oracle::new(kernel, memory, root).within(kernel.roundings.max(SLACK));
             let parts = oracle.parts(number, region);
-            // Few at a time: each holds the rows and columns that it needs.
+            // Few parts at a time: each holds the rows and columns that it needs.
             let workers = Workers::get()?;
             for some in parts.chunks(2 * workers.count()) {
                 let compare = |part: &Region| {
@@ -256,7 +257,7 @@ impl<'p> Trial<'p> {
         let (reference, scalar) = (&root.reference, view.scalar);
         let mut wanted = oracle.wanted(number, part)?;
         if reference.meaning.is_some() {
-            // The values decide.
+            // Only values are compared.
             wanted.exact = None;
         }
         for (i, e) in part.elements(&view.modes).enumerate() {
@@ -292,7 +293,7 @@ impl<'p> Trial<'p> {
         Ok(tally)
     }
 
-    /// Compares with what the simulator computes, of the blocks of a sample.
+    /// Compares with the results of the simulator, for a sample of blocks.
     fn by_simulator(
         &self,
         kernel: &Kernel<'_>,
@@ -338,7 +339,7 @@ impl<'p> Trial<'p> {
         Ok(())
     }
 
-    /// Takes what a kernel left behind as the memory before the next one.
+    /// Makes the results of a kernel the memory before the next kernel.
     pub fn advance(&mut self, after: Images) {
         for (buffer, bytes) in after {
             if let Some((memory, _)) = self.memory.tensors.get_mut(&buffer) {
@@ -359,7 +360,7 @@ impl<'p> Trial<'p> {
     }
 }
 
-/// What was compared so far.
+/// The results of the comparison so far.
 #[derive(Default)]
 struct Tally {
     judged: Judged,
@@ -391,13 +392,14 @@ impl Tally {
     }
 }
 
-/// The largest difference from a number without rounding that is no error: what roundings give, and
-/// that of the result itself; of integers, what is in doubt.
+/// The largest allowed difference from a number without rounding: the error of the roundings, plus
+/// the rounding of the result. For integers, the numbers in doubt.
 fn allowed(scalar: Scalar, want: f64, scale: f64, roundings: f64) -> f64 {
     match scalar.is_float() {
         true => {
             let spread = roundings * scale;
-            // The result is rounded where it lies, which may be that far away.
+            // The result is rounded at its own magnitude, which may differ from `want` by the
+            // error.
             let farthest = (want.abs() + spread).min(f64::MAX);
             spread + ulp(scalar, farthest)
         }
@@ -405,7 +407,7 @@ fn allowed(scalar: Scalar, want: f64, scale: f64, roundings: f64) -> f64 {
     }
 }
 
-/// How far stored bits are from a number; nothing where they are the number, rounded.
+/// The distance of stored bits from a number; 0 if the bits are the rounded number.
 fn distance(scalar: Scalar, raw: Option<u64>, want: f64) -> f64 {
     let Some(raw) = raw else { return f64::INFINITY };
     let got = decode(scalar, raw);
@@ -429,17 +431,17 @@ fn different(
     let text = format!("{name} is `{is}` on the GPU, {says} `{expected}`{slack}");
     let d = Diagnostic::new(Code::WrongElement, span, text)
         .label(label)
-        .help("`carbyne simulate` says whether the text or its translation is wrong");
+        .help("run `carbyne simulate`: it shows whether the text or its translation is wrong");
     match raw == Some(u64::MAX >> (64 - scalar.bits())) {
-        true => d.note("nothing wrote it: it holds what memory was filled with"),
+        true => d.note("no thread wrote it: it still holds the byte that memory was filled with"),
         false => d,
     }
 }
 
-/// Nothing may be written between elements.
+/// Checks that no gap between elements was written.
 fn gaps(program: &Program, buffer: BufferId, memory: &GlobalMemory, bytes: &[u8]) -> Checked<()> {
     let found = match &memory.image {
-        // What a kernel found there was judged already.
+        // Earlier comparisons have judged the gaps already.
         Some(before) if before.len() == bytes.len() => None,
         _ => {
             let poison = u64::MAX >> (64 - memory.scalar.bits());
@@ -455,11 +457,11 @@ fn gaps(program: &Program, buffer: BufferId, memory: &GlobalMemory, bytes: &[u8]
     Err(Box::new(
         Diagnostic::new(Code::SimOutOfBounds, program.buffers[buffer].span, text)
             .label("strides of this tensor leave gaps")
-            .help("`carbyne simulate` names the access"),
+            .help("run `carbyne simulate`: it names the access"),
     ))
 }
 
-/// Bytes that so many scalars take.
+/// The bytes of `len` scalars.
 fn bytes_of(scalar: Scalar, len: i64) -> Option<u64> {
     u64::try_from(len).ok()?.checked_mul(scalar.bits().unsigned_abs()).map(|bits| bits.div_ceil(8))
 }

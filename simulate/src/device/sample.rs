@@ -1,19 +1,19 @@
-//! Which elements of an output are compared.
+//! Selects the elements of an output that are compared.
 //!
-//! An element may cost many multiply-adds and the reading of rows and columns, so indices are
-//! chosen along each mode, and all their crossings compared. They are drawn from strata: one from
-//! each of as many equal parts, the first and the last index always.
+//! An element may need many multiply-adds and the reading of rows and columns. Therefore indices
+//! are selected along each mode, and all their intersections are compared. The indices are
+//! stratified: one from each of several equal parts, and always the first and the last index.
 
 use crate::denote::{Axis, Chain, Region};
 
-/// Most work of comparing one output.
+/// The largest work of comparing one output.
 const MAX_WORK: u64 = 1 << 31;
-/// Most numbers of operands that are kept while comparing.
+/// The largest number of operand numbers held during a comparison.
 const MAX_NUMBERS: u64 = 1 << 23;
-/// Most elements without being asked for more.
+/// The default limit of compared elements.
 const MAX_ELEMENTS: u64 = 1 << 24;
 
-/// The elements to compare of an output of these modes.
+/// The elements to compare, of an output with these modes.
 pub(super) fn region(chain: &Chain, output: usize, modes: &[i64], most: Option<u64>) -> Region {
     let mut counts: Vec<u64> = modes.iter().map(|n| n.unsigned_abs()).collect();
     let limit = most.unwrap_or(MAX_ELEMENTS).clamp(1, 1 << 28);
@@ -54,7 +54,7 @@ fn strata(n: u64, count: u64) -> Axis {
     Axis::of(list.collect())
 }
 
-/// A number without pattern.
+/// A pseudorandom number from a counter.
 fn mixed(i: u64) -> u64 {
     let x = i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ x >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);

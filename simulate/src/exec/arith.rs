@@ -1,13 +1,13 @@
-//! What instructions compute, on stored bits.
+//! The arithmetic of instructions, on stored bits.
 //!
-//! Invariant: rounds as the atom's instruction does and shares no arithmetic with
+//! Invariant: this module rounds as the atom's instruction does, and shares no arithmetic with
 //! [`crate::denote`].
-//! - One multiply-add a result (k = 1): fused, rounded once to nearest even.
-//! - Tensor cores (k > 1): products are exact, they and the accumulator are added in binary64 in
-//!   the order of k, the sum is rounded once to the accumulator's type. The PTX ISA leaves order
-//!   and precision of that sum open, so a device may differ in the last bits.
+//! - One multiply-add per result (k = 1): fused, rounded once to nearest even.
+//! - Tensor cores (k > 1): products are exact; products and accumulator are added in binary64 in
+//!   the order of k; the sum is rounded once to the accumulator's type. The PTX ISA does not
+//!   specify order and precision of the sum, so a device may differ in the last bits.
 //! - binary64 with k > 1: a chain of fused multiply-adds.
-//! - Integers: exact, kept to the accumulator's bits.
+//! - Integers: exact, truncated to the accumulator's bits.
 //! - Add, subtract, multiply, divide, square root: computed in binary64 and rounded; for types of
 //!   at most 24 significant bits that equals rounding the exact result once (Figueroa, "When is
 //!   double rounding innocuous?"). The other functions are correctly rounded up to the error of
@@ -61,8 +61,8 @@ pub(crate) fn matmul(
     }
 }
 
-/// An integer as an f64 that is odd where it lost anything, which types of fewer bits round as the
-/// integer itself.
+/// Rounds an integer to an f64, to odd if inexact. Rounding the f64 to a type of fewer bits then
+/// gives the correctly rounded integer.
 fn odd(v: i128) -> f64 {
     let near = v as f64;
     let exact = near as i128;
@@ -73,16 +73,17 @@ fn odd(v: i128) -> f64 {
     f64::from_bits(cut.to_bits() | 1)
 }
 
-/// erfc(v / √2) of a positive number: what the quotient lost counts by the slope of erfc.
+/// erfc(v / √2) of a positive number, corrected for the rounding error of the quotient with the
+/// derivative of erfc.
 fn erfc_of(v: f64) -> f64 {
-    // √2 is the constant and this.
+    // The exact √2 is `SQRT_2` plus this rest.
     const REST: f64 = -9.667_293_313_452_913e-17;
     let z = v / SQRT_2;
     let lost = ((-z).mul_add(SQRT_2, v) - z * REST) * FRAC_1_SQRT_2;
     libm::erfc(z) - FRAC_2_SQRT_PI * libm::exp(-z * z) * lost
 }
 
-/// One operand.
+/// A function of one operand.
 pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
     if !from.is_float() && !to.is_float() {
         let v = decode_int(from, x);
@@ -93,7 +94,7 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
             _ => v,
         };
         let (lo, hi) = crate::num::int_range(to);
-        // Casts saturate, arithmetic keeps the low bits.
+        // Casts saturate; arithmetic keeps the low bits.
         return match (op, to) {
             (UnaryOp::Cast, Scalar::Bool) => u64::from(v != 0),
             (UnaryOp::Cast, _) => truncate(to, v.clamp(lo, hi)),
@@ -101,7 +102,7 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
         };
     }
     if !from.is_float() && op == UnaryOp::Cast {
-        // Rounded once, also of 64 bits.
+        // Rounded once, also for 64-bit integers.
         return encode(
             to,
             if to == Scalar::F64 { decode_int(from, x) as f64 } else { odd(decode_int(from, x)) },
@@ -131,7 +132,7 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
                 }
             }
             UnaryOp::Gelu => {
-                // Where erf is near -1 a sum with 1 would cancel.
+                // For erf near -1, the sum with 1 would cancel.
                 v * if v < 0.0 {
                     0.5 * erfc_of(-v)
                 } else {
@@ -143,7 +144,7 @@ pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: u64) -> u64 {
     )
 }
 
-/// All elements to one, in their order.
+/// Reduces all elements to one, in order.
 pub(super) fn reduce(op: ReduceOp, scalar: Scalar, tile: &[u64]) -> u64 {
     let float = |op: BinaryOp| tile.iter().copied().reduce(|x, y| binary(op, scalar, scalar, x, y));
     let bits = |f: fn(u64, u64) -> u64| tile.iter().copied().reduce(f);
@@ -161,8 +162,8 @@ pub(super) fn reduce(op: ReduceOp, scalar: Scalar, tile: &[u64]) -> u64 {
     reduced.unwrap_or(0)
 }
 
-/// The lane from which a lane receives; its own where there is no such lane. Of the lane, distance
-/// or mask the low bits count (PTX ISA, Data Movement and Conversion Instructions: shfl.sync).
+/// The source lane of a lane; its own lane if the source does not exist. Only the low bits of the
+/// lane, distance or mask count (PTX ISA, Data Movement and Conversion Instructions: shfl.sync).
 pub(super) fn source_lane(op: ShflOp, own: usize, lane: i64, n_lanes: usize) -> usize {
     let (n, own) = (n_lanes.max(1) as i64, own as i64);
     let lane = lane.rem_euclid(n);
@@ -175,7 +176,7 @@ pub(super) fn source_lane(op: ShflOp, own: usize, lane: i64, n_lanes: usize) -> 
     if (0..n).contains(&other) { other as usize } else { own as usize }
 }
 
-/// Accumulates a value into an old one.
+/// Accumulates a value into a previous value.
 pub(crate) fn accumulated(
     op: AccumulateOp,
     scalar: Scalar,
@@ -191,17 +192,17 @@ pub(crate) fn accumulated(
     Value { bits, shadow }
 }
 
-/// From f32 to tf32, rounded to nearest, and away from zero where two are as near.
+/// Rounds f32 to tf32: to nearest, ties away from zero.
 pub(super) fn tf32_away(x: u64) -> u64 {
     let v = decode(Scalar::F32, x);
     if !v.is_finite() {
         return encode(Scalar::Tf32, v);
     }
-    // Half a unit is added to the magnitude; a carry into the exponent is right.
+    // Half a unit is added to the magnitude; a carry into the exponent gives the correct result.
     (x + 0x1000) & 0xffff_e000
 }
 
-/// Two operands of one type.
+/// A function of two operands of one type.
 pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> u64 {
     if !from.is_float() {
         return denote::integers_of_bits(op, from, to, x, y);
@@ -215,7 +216,7 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> 
             BinaryOp::Sub => a - b,
             BinaryOp::Mul => a * b,
             BinaryOp::Div => a / b,
-            // Of zeros the negative one is the smaller.
+            // A negative zero is smaller than a positive zero.
             BinaryOp::Min => pick(a < b || (a == b && a.is_sign_negative())),
             BinaryOp::Max => pick(a > b || (a == b && a.is_sign_positive())),
             BinaryOp::Minimum | BinaryOp::Maximum if a.is_nan() || b.is_nan() => f64::NAN,
@@ -235,7 +236,7 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, to: Scalar, x: u64, y: u64) -> 
 mod tests {
     use super::*;
 
-    /// One result of one row by one column.
+    /// The product of one row and one column.
     fn dot(from: [Scalar; 2], to: Scalar, a: &[f64], b: &[f64], c: u64) -> u64 {
         let raw = |s: Scalar, v: &[f64]| v.iter().map(|x| encode(s, *x)).collect::<Vec<_>>();
         let mut d = [c];
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn quotients_of_integers_are_what_they_mean() {
+    fn quotients_of_integers_equal_their_meaning() {
         for scalar in [Scalar::I8, Scalar::U8] {
             for (x, y) in (0..1u64 << 16).map(|p| (p & 0xff, p >> 8)) {
                 let number = |raw| decode(scalar, raw);
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn integers_become_floats_in_one_step() {
         let cast = |to, v: i64| unary(UnaryOp::Cast, Scalar::I64, to, v as u64);
-        // A hair above the middle of two bf16, which binary64 does not see.
+        // Just above the middle of two bf16 numbers, by less than binary64 can represent.
         let v = (0x101 << 54) + 1;
         assert_eq!(cast(Scalar::Bf16, v), encode(Scalar::Bf16, 258.0 * 2f64.powi(54)));
         assert_eq!(cast(Scalar::Bf16, v - 1), encode(Scalar::Bf16, 256.0 * 2f64.powi(54)));
@@ -291,7 +292,7 @@ mod tests {
 
     #[test]
     fn tf32_looks_at_the_upper_19_bits() {
-        // The last bit that counts is 2^-10; what lies below it is cut off, not rounded.
+        // The last significant bit is 2^-10; lower bits are truncated, not rounded.
         let raw = |v: f32| u64::from(v.to_bits());
         let mut d = [raw(0.0)];
         let a = [raw(1.0 + 1.75 * 2f32.powi(-10)), raw(0.0)];
@@ -315,7 +316,7 @@ mod tests {
     #[test]
     fn doubles_are_a_chain_of_fused_multiply_adds() {
         let e = 2f64.powi(-30);
-        // (1 + e)(1 - e) = 1 - e², which only a fused multiply-add of -1 gives.
+        // (1 + e)(1 - e) = 1 - e²: only a fused multiply-add with -1 gives -e².
         let got = dot([Scalar::F64; 2], Scalar::F64, &[1.0, 1.0 + e], &[-1.0, 1.0 - e], 0);
         assert_eq!(f64::from_bits(got), -e * e);
     }

@@ -1,7 +1,7 @@
-//! Executes a bound atom: gathers its tiles from the lanes, computes, scatters the results.
+//! Executes a bound atom: gathers its tiles from the lanes, computes, and scatters the results.
 
-use super::blame::{self, ElementAccess};
-use super::measure::Rounds;
+use super::deviation::Rounds;
+use super::errors::{self, ElementAccess};
 use super::{Runner, arith, shadow};
 use crate::num::{decode, ulp};
 use crate::plan::{
@@ -14,7 +14,7 @@ use carbyne_atoms::ErrorBound;
 use carbyne_ir::scalar::Scalar;
 use std::rc::Rc;
 
-/// Buffers kept from one execution to the next.
+/// Buffers that are reused between executions.
 #[derive(Default)]
 pub(super) struct Scratch {
     pub(super) tiles: Vec<Tile>,
@@ -22,23 +22,23 @@ pub(super) struct Scratch {
     bases: Bases,
     addresses: Vec<i64>,
     granules: Vec<u32>,
-    /// The largest error that the atom states of results that it gave, in units in the last place.
+    /// The largest error that the atom states for its results so far, in units in the last place.
     stated: f64,
     /// A number beyond the range of the type that the atom casts to, and its result.
     beyond: Option<(f64, f64)>,
 }
 
-/// Where the view of each lane begins.
+/// The start of the view of each lane.
 #[derive(Default)]
 struct Bases {
-    /// Of a view that has all its elements.
+    /// For a view without bounds.
     offsets: Vec<i64>,
-    /// Of one that may lack some.
+    /// For a view with bounds, which may lack elements.
     bounded: Vec<Base>,
 }
 
 impl Bases {
-    /// Where a slot is in its buffer.
+    /// The position of a slot in its buffer.
     #[inline]
     fn place(&self, view: &View, slot: Slot) -> i64 {
         match self.offsets.get(usize::from(slot.lane)) {
@@ -53,7 +53,7 @@ impl Bases {
     }
 }
 
-/// The threads of a group and what their warps know, the first warp first.
+/// The threads of a group and the state of their warps, the first warp first.
 struct Lanes<'a> {
     threads: &'a [u16],
     first_warp: usize,
@@ -61,7 +61,7 @@ struct Lanes<'a> {
 }
 
 impl Lanes<'_> {
-    /// The thread of a slot, and where that is in its buffer.
+    /// The thread of a slot, and the position of the slot in its buffer.
     #[inline]
     fn place(&self, bases: &Bases, view: &View, slot: Slot) -> (usize, i64) {
         (usize::from(self.threads[usize::from(slot.lane)]), bases.place(view, slot))
@@ -80,7 +80,7 @@ impl Lanes<'_> {
         })
     }
 
-    /// The thread of a lane, and itself as an accessor.
+    /// The thread of a lane, with its identity for accesses.
     #[inline]
     fn who(&mut self, lane: u16) -> (usize, &Who) {
         let thread = self.threads[usize::from(lane)];
@@ -100,18 +100,19 @@ impl Runner<'_> {
         active: &Mask,
     ) -> Checked<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        // What a statement does to its results is measured where they are made.
+        // The deviation of results from their shadows is measured where results are computed.
         let measured = self.mode.statements || rounds(atom).0 == Rounds::Decides;
         let plain = atom.private && !self.kernel.has_flights && !(measured && self.mode.shadows);
-        let done = match plain && self.privately(atom, leaf.site, active, &mut scratch).is_some() {
-            true => {
-                self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
-                let threads = active.threads().count() as u64;
-                self.counts.multiply_adds += threads * atom.multiply_adds();
-                Ok(())
-            }
-            false => self.atom_with(i, leaf, atom, active, &mut scratch),
-        };
+        let done =
+            match plain && self.register_atom(atom, leaf.site, active, &mut scratch).is_some() {
+                true => {
+                    self.counts.leaves[i].executions += u64::from(active.warps().count_ones());
+                    let threads = active.threads().count() as u64;
+                    self.counts.multiply_adds += threads * atom.multiply_adds();
+                    Ok(())
+                }
+                false => self.atom_with(i, leaf, atom, active, &mut scratch),
+            };
         self.counts.ends(leaf.site, scratch.beyond.take());
         let stated = std::mem::take(&mut scratch.stated);
         if stated > 0.0 {
@@ -142,7 +143,7 @@ impl Runner<'_> {
             let base = (first_warp * 32) as u16;
             self.counts.leaves[i].executions += 1;
             if atom.group == 1 {
-                // Each lane for itself; all read before any writes.
+                // Each lane executes separately; all lanes read before any of them writes.
                 let lanes = match atom.writes.first().map(|w| w.source) {
                     Some(Source::View(v)) => {
                         self.writing(&self.kernel.views[v], first_warp, lanes[0], leaf.site)?
@@ -160,8 +161,8 @@ impl Runner<'_> {
             let absent: u32 = lanes.iter().map(|l| l.count_zeros()).sum();
             if absent > 0 || lanes.len() < warps {
                 let why = match atom.window {
-                    32 => format!("{absent} lanes are absent, and its membermask names them"),
-                    _ => format!("{absent} threads of the group that executes it are absent"),
+                    32 => format!("{absent} lanes of the instruction's membermask are not active"),
+                    _ => format!("{absent} threads of the atom's group are not active"),
                 };
                 let mut error = super::diverged(self.kernel, leaf.site, absent as usize);
                 error.label = why;
@@ -184,7 +185,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Begins a MatMul that goes on after its issue, of each of these warps.
+    /// Issues an asynchronous MatMul of each of these warps.
     fn begin_flight(
         &mut self,
         leaf: &LeafSpec,
@@ -195,12 +196,12 @@ impl Runner<'_> {
         let BoundOp::MatMul { extents: [_, m, n, _], to, .. } = atom.op else { return Ok(()) };
         for (warp, who) in (first_warp..).zip(whos) {
             let Some(fence) = self.blocks[self.rank].flights.warps[warp].fence else {
-                return Err(blame::never_fenced(self.kernel, leaf.site));
+                return Err(errors::never_fenced(self.kernel, leaf.site));
             };
             let flights = &mut self.blocks[self.rank].flights;
             let flight = flights.begin(warp, leaf.site, (m, n, to));
             if flights.are_too_many() {
-                return Err(blame::too_many_under_way(self.kernel, leaf.site));
+                return Err(errors::too_many_pending(self.kernel, leaf.site));
             }
             who.proxy = Proxy::Async;
             who.issue = Some(Issue { flight, shape: (m, n, to), fence });
@@ -208,12 +209,13 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// What a MatMul under way read of shared memory it reads until it is complete.
+    /// Records that an asynchronous MatMul reads its granules of shared memory until it is
+    /// complete.
     fn read_on(&mut self, leaf: &LeafSpec, whos: &[Who], scratch: &mut Scratch) {
         if scratch.granules.is_empty() {
             return;
         }
-        // Granules of each operand are in order.
+        // The granules of each operand are in order.
         scratch.granules.sort();
         scratch.granules.dedup();
         let granules: Rc<[u32]> = scratch.granules.drain(..).collect();
@@ -266,7 +268,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Reads the tiles of the read operands, and of accumulators the output's.
+    /// Reads the tiles of the read operands; for accumulators, the tile of the output.
     fn gather(
         &mut self,
         i: usize,
@@ -275,7 +277,7 @@ impl Runner<'_> {
         scratch: &mut Scratch,
         banks: bool,
     ) -> Checked<()> {
-        // Of atoms of one thread.
+        // Only atoms of one thread have `valid`.
         let thread = lanes.threads.first().map_or(0, |t| usize::from(*t));
         let site = lanes.whos[0].site;
         let valid = atom.valid.as_ref().map(|v| self.index(v, thread, site)).transpose()?;
@@ -346,7 +348,7 @@ impl Runner<'_> {
                     Err(fault) => fault.into(),
                 };
                 let access = ElementAccess { view: index, at, write: false, thread };
-                return blame::failed(kernel, self.env.block, who, &access, &failure);
+                return errors::failed(kernel, self.env.block, who, &access, &failure);
             }
             return Ok(());
         }
@@ -362,15 +364,15 @@ impl Runner<'_> {
                 Ok(value) => tile.push(value, self.mode.shadows),
                 Err(e) => {
                     let access = ElementAccess { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.env.block, who, &access, &e);
+                    return errors::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
         }
         Ok(())
     }
 
-    /// Reads a tile that a descriptor names: every warp reads it, from where all threads say it
-    /// begins.
+    /// Reads a tile that a descriptor names. Every warp reads it, and all threads must agree on its
+    /// start.
     fn gather_described(
         &mut self,
         operand: &BoundOperand,
@@ -384,7 +386,7 @@ impl Runner<'_> {
         let offsets = &scratch.bases.offsets;
         if let Some(lane) = offsets.iter().position(|at| *at != offsets[0]) {
             let (thread, who) = lanes.who(lane as u16);
-            return blame::several_tiles(kernel, who, index, thread);
+            return errors::several_tiles(kernel, who, index, thread);
         }
         let warps = lanes.threads.len().div_ceil(32) as u16;
         let whos: Vec<Who> = (0..warps).map(|warp| lanes.who(32 * warp).1.clone()).collect();
@@ -404,7 +406,7 @@ impl Runner<'_> {
                 Err((who, e)) => {
                     let thread = usize::from(who.thread);
                     let access = ElementAccess { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.env.block, who, &access, &e);
+                    return errors::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
         }
@@ -440,7 +442,7 @@ impl Runner<'_> {
             let values = operand.writes.iter().map(|(_, from)| output.get(*from as usize));
             let warps = (lanes.first_warp, &*lanes.whos);
             if registers[r].write_tile(places.clone(), warps, flights, values, site).is_some() {
-                // Each register has a place of its own, where it is read, too.
+                // Each register has one place in the tile, and is read at that place, too.
                 let reads = &operand.reads;
                 let is_read =
                     |(slot, place): &(Slot, u32)| reads.get(*place as usize) == Some(slot);
@@ -458,7 +460,7 @@ impl Runner<'_> {
                 let value = scratch.output.get(*from as usize);
                 if let Err(fault) = registers[r].write(thread, at, value, who, flights) {
                     let access = ElementAccess { view: index, at, write: true, thread };
-                    return blame::failed(kernel, self.env.block, who, &access, &fault.into());
+                    return errors::failed(kernel, self.env.block, who, &access, &fault.into());
                 }
             }
             return Ok(());
@@ -483,19 +485,19 @@ impl Runner<'_> {
                 }
                 Err(e) => {
                     let access = ElementAccess { view: index, at, write: true, thread };
-                    return blame::failed(kernel, self.env.block, who, &access, &e);
+                    return errors::failed(kernel, self.env.block, who, &access, &e);
                 }
             }
         }
         Ok(())
     }
 
-    /// Where each lane's view begins.
+    /// The start of each lane's view.
     fn bases(&self, view: usize, lanes: &Lanes<'_>, scratch: &mut Scratch) -> Checked<()> {
         let view = &self.kernel.views[view];
         let env = &self.env;
         let site = lanes.whos[0].site;
-        let bad = |e| blame::bad_index(self.kernel, site, e);
+        let bad = |e| errors::bad_index(self.kernel, site, e);
         let start = view.offset.base(env).map_err(bad)?;
         let Bases { offsets, bounded } = &mut scratch.bases;
         offsets.clear();
@@ -511,8 +513,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Checks the alignment of the addresses that are used, and counts bank conflicts. Where the
-    /// first of an atom's elements is not there, the others are accessed each alone.
+    /// Checks the alignment of the used addresses, and counts bank conflicts. If an atom's first
+    /// element does not exist, the other elements are accessed separately.
     #[expect(clippy::too_many_arguments, reason = "one place, two callers")]
     fn addresses(
         &mut self,
@@ -530,7 +532,7 @@ impl Runner<'_> {
             return Ok(());
         }
         scratch.addresses.clear();
-        // Where lanes may lack elements: the first byte of each, and how many there are.
+        // For lanes that may lack elements: the first byte and the number of bytes of each lane.
         let mut spans: Vec<(i64, i64)> = Vec::new();
         let mut seen = 0u128;
         for slot in slots {
@@ -547,11 +549,11 @@ impl Runner<'_> {
                 (at, is_first) = ((1..n).map(place).find(inside).unwrap_or(at), false);
             }
             let (thread, who) = lanes.who(slot.lane);
-            // An address outside is found by the access itself.
+            // The access itself reports an address outside of the buffer.
             let Some(byte) = self.blocks[self.rank].byte_offset(view, at) else { continue };
             if is_first && byte % operand.align != 0 {
                 let access = ElementAccess { view: index, at, write: false, thread };
-                return blame::misaligned(kernel, who, &access, operand.align, byte);
+                return errors::misaligned(kernel, who, &access, operand.align, byte);
             }
             scratch.addresses.push(byte);
             if view.is_bounded() {
@@ -567,7 +569,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Of each lane its first byte and how many.
+    /// Counts the accesses of lanes, each with its first byte and number of bytes.
     fn count_spans(&mut self, i: usize, space: Space, spans: Vec<(i64, i64)>) {
         if matches!(space, Space::Global(_) | Space::Gathered(_)) {
             self.counts.leaves[i].global.add_spans(spans);
@@ -628,7 +630,7 @@ impl Runner<'_> {
     }
 }
 
-/// Bytes that there are of the first so many of a view.
+/// The number of the first `bytes` bytes of a view that exist.
 fn there(view: &View, base: &Base, bytes: i64) -> i64 {
     if !base.is_partial() {
         return bytes;
@@ -639,7 +641,7 @@ fn there(view: &View, base: &Base, bytes: i64) -> i64 {
     (n as i64 * bits + 7) / 8
 }
 
-/// Computes the output's tile from the inputs'.
+/// Computes the output's tile from the input tiles.
 pub(super) fn compute(atom: &BoundAtom, scratch: &mut Scratch, shadows: bool) {
     let Scratch { tiles, output, .. } = scratch;
     if let BoundOp::Binary(_, from, _) = atom.op {
@@ -680,8 +682,8 @@ fn keep_integers(from: Scalar, to: Scalar, tiles: &[Tile], output: &mut Tile) {
     }
 }
 
-/// The largest error that a bound allows these results of a type, in units in the last place.
-/// Operands and results have one type.
+/// The largest error that a bound allows for these results, in units in the last place. Operands
+/// and results have one type.
 fn stated(bound: &ErrorBound, scalar: Scalar, operands: &Tile, results: &Tile) -> f64 {
     let of = |(i, y): (usize, &u64)| {
         let x = operands.bits.get(i).or(operands.bits.first()).copied().unwrap_or(0);
@@ -692,8 +694,7 @@ fn stated(bound: &ErrorBound, scalar: Scalar, operands: &Tile, results: &Tile) -
     results.bits.iter().enumerate().map(of).fold(0.0, f64::max)
 }
 
-/// What an atom that computes nothing puts to its output, of bits or of shadows; false for any
-/// other atom.
+/// The output of an atom that only moves elements, as bits or as shadows; false for any other atom.
 fn moved<'t, T: Copy + Default + PartialEq + 't>(
     op: &BoundOp,
     tile: impl Fn(usize) -> &'t [T],
@@ -716,7 +717,7 @@ fn moved<'t, T: Copy + Default + PartialEq + 't>(
 
 fn compute_bits(atom: &BoundAtom, tiles: &[Tile], output: &mut Vec<u64>) {
     let tile = |i: usize| &tiles[i].bits[..];
-    // A MatMul adds to what was gathered, of a `MatMul.set` nothing.
+    // A MatMul adds to the gathered accumulator, a `MatMul.set` to zero.
     if !matches!(atom.op, BoundOp::MatMul { .. }) {
         output.clear();
     }
@@ -763,7 +764,7 @@ fn compute_shadows(atom: &BoundAtom, tiles: &[Tile], output: &mut Vec<f64>) -> O
     }
 }
 
-/// What an atom does to values and not to shadows, and the type of its results.
+/// The rounding that an atom applies to values but not to shadows, and the type of its results.
 fn rounds(atom: &BoundAtom) -> (Rounds, Scalar) {
     match atom.op {
         BoundOp::Unary(op, from, to) => (Rounds::unary(op, from, to), to),
@@ -778,12 +779,12 @@ fn rounds(atom: &BoundAtom) -> (Rounds, Scalar) {
     }
 }
 
-/// How many scalars of the tile are written.
+/// The number of written scalars of the tile.
 fn n_written(atom: &BoundAtom) -> usize {
     atom.writes.first().map_or(0, |w| w.writes.len())
 }
 
-/// From where a place of a shuffle's tile gets its value.
+/// The source of a place in a shuffle's tile.
 fn shuffled(op: &BoundOp, place: usize) -> usize {
     let BoundOp::Shuffle { op, lane, n_lanes, per_unit } = *op else { return place };
     let (unit, part) = (place / per_unit, place % per_unit);

@@ -1,9 +1,10 @@
-//! Bulk copies: issued by a thread, made by another proxy. What they write to shared memory becomes
-//! visible with the phase of the mbarrier that counts their bytes; what they read of it may be
-//! overwritten after the issuing thread has waited for its group.
+//! Bulk copies: a thread issues them, and the asynchronous proxy performs them. Elements written to
+//! shared memory become visible with the phase of the mbarrier that counts their bytes. Shared
+//! memory that a copy reads may be overwritten after the issuing thread has waited for the copy's
+//! group.
 
 use super::Runner;
-use super::blame::{self, ElementAccess};
+use super::errors::{self, ElementAccess};
 use crate::plan::{Base, BoundBulk, BoxPlace, Checked, LeafSpec, Mask, Space, coordinates};
 use crate::state::clock::{Message, Part, Proxy};
 use crate::state::{Counted, GlobalElement, Pending, Value, Who};
@@ -11,21 +12,21 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A bulk copy into shared memory that has not arrived.
+/// A pending bulk copy into shared memory.
 pub(super) struct Delivery {
-    /// The statement that issued it.
+    /// The statement that issued the copy.
     pub site: u32,
     rank: usize,
     byte: usize,
     bytes: i64,
     what: Rc<Counted>,
-    /// What happened before it was issued.
+    /// The events that happened before the issue of the copy.
     issued: Rc<Message>,
 }
 
 impl Runner<'_> {
-    /// Lets the oldest bulk copy arrive, as late as can be: when no thread can go on without.
-    /// Whether there was one.
+    /// Completes a pending bulk copy. Normally the oldest copy arrives, and only when no thread can
+    /// continue without it. Returns whether the copy existed.
     pub(super) fn deliver(&mut self, i: usize) -> bool {
         let Some(Delivery { rank, byte, bytes, what, site, issued }) = self.flying.remove(i) else {
             return false;
@@ -34,7 +35,7 @@ impl Runner<'_> {
         true
     }
 
-    /// Executes the copy for the active threads, in their order.
+    /// Executes the copy for the active threads, in order.
     pub(super) fn bulk(
         &mut self,
         i: usize,
@@ -88,7 +89,7 @@ impl Runner<'_> {
         for e in 0..n {
             let within = within(e);
             let of_target = copy.boxed.as_ref().is_some_and(|b| !b.of_source);
-            // Outside of the map's tensor zeros are read, and nothing is written.
+            // Elements outside of the map's tensor read as zero and are not written.
             let mut value = Value::ZERO;
             if within || of_target {
                 let at = source.place(&from, e);
@@ -98,7 +99,7 @@ impl Runner<'_> {
                     Ok(value) => value,
                     Err(failure) => {
                         let access = ElementAccess { view: copy.source, at, write: false, thread };
-                        return blame::failed(kernel, self.env.block, by, &access, &failure);
+                        return errors::failed(kernel, self.env.block, by, &access, &failure);
                     }
                 };
                 match source.space {
@@ -132,7 +133,7 @@ impl Runner<'_> {
                     Ok(pending) => elements.extend(pending),
                     Err(failure) => {
                         let access = ElementAccess { view: copy.target, at, write: true, thread };
-                        return blame::failed(kernel, self.env.block, by, &access, &failure);
+                        return errors::failed(kernel, self.env.block, by, &access, &failure);
                     }
                 }
             }
@@ -147,13 +148,13 @@ impl Runner<'_> {
         let Some(bar) = copy.bar else {
             let targets = self.written_until_complete(site, thread, (copy, &targets))?;
             let kept = self.blocks[self.rank].keep_store(thread, (site, granules), targets);
-            return kept.ok_or_else(|| blame::too_many_under_way(kernel, site));
+            return kept.ok_or_else(|| errors::too_many_pending(kernel, site));
         };
         self.fly(site, thread, (copy.bytes, bar), (ranks, elements), &sources)
     }
 
-    /// Lets a copy to blocks be under way whose bytes an mbarrier of each counts, with what it
-    /// leaves to its completion.
+    /// Makes a copy to the shared memory of blocks pending. An mbarrier of each block counts its
+    /// bytes.
     fn fly(
         &mut self,
         site: u32,
@@ -180,8 +181,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Copies all elements into the shared memory of blocks, where no access needs a closer look.
-    /// What they leave to the copy's completion, by block.
+    /// Copies all elements into the shared memory of blocks, if no access needs a separate check.
+    /// Returns the elements to complete later, by block.
     fn copy_tile(
         &mut self,
         copy: &BoundBulk,
@@ -219,7 +220,7 @@ impl Runner<'_> {
         Some(elements)
     }
 
-    /// Whether an element of the box lies in the map's tensor; none where all do.
+    /// Whether an element of the box lies in the map's tensor; none if all elements do.
     fn inside(
         &self,
         site: u32,
@@ -238,7 +239,7 @@ impl Runner<'_> {
                 Some((at.collect::<Checked<Vec<i64>>>()?, extents.clone()))
             }
         };
-        // Of a box that lies inside as a whole nothing is left to ask.
+        // A box that lies completely inside needs no further checks.
         let is_inside = |mode: &i64, at: &i64, n: &i64| {
             [0, mode - 1].iter().all(|c| (0..*n).contains(&at.saturating_add(*c)))
         };
@@ -260,11 +261,11 @@ impl Runner<'_> {
     fn no_such_blocks(&self, site: u32, mask: i64) -> Box<Diagnostic> {
         let span = self.kernel.sites[site as usize].span;
         let n = self.blocks.len();
-        let text = format!("the copy goes to blocks {mask:#b} of a cluster of {n}");
+        let text = format!("the copy names blocks {mask:#b} of a cluster of {n} blocks");
         Box::new(
             Diagnostic::new(Code::BarrierMisuse, span, text)
                 .label(format!("block {}", self.env.block))
-                .help("name blocks of the cluster, one bit each, the lowest for rank 0"),
+                .help("name only blocks of the cluster: one bit each, the lowest for rank 0"),
         )
     }
 }

@@ -1,13 +1,13 @@
-//! Compares the body of a spec with what the spec means.
+//! Compares the body of a spec with the meaning of the spec.
 //!
-//! The reference is computed when the body begins, from everything written so far by anybody in the
-//! block, whether or not the reader may see it yet (races are found elsewhere). When the body ends
-//! every element of the outputs is compared, copies under way being taken as arrived: they are
-//! there after their wait. Of a replicated element of a distributed tensor every copy is compared.
+//! The reference is computed when the body begins, from all earlier writes of all threads of the
+//! block, whether or not the reader may see them yet (other code detects races). When the body
+//! ends, every element of the outputs is compared. Pending copies count as complete: their elements
+//! arrive at the wait. For a replicated element of a distributed tensor, every copy is compared.
 //!
-//! Shadows are compared with the meaning of the shadows at the beginning: they must be equal but
-//! for rounding errors of binary64 ([`Exact::is`]). Values are compared with the meaning of the
-//! values, where the spec is one of those that have a tolerance ([`mod@crate::denote`]).
+//! Shadows are compared with the meaning of the shadows at the beginning of the body; they must be
+//! equal up to rounding errors of binary64 ([`Exact::is`]). Values are compared with the meaning of
+//! the values if the kind of spec has a tolerance ([`mod@crate::denote`]).
 
 use super::pattern::Elements;
 use super::{Counts, Runner, value_text};
@@ -24,58 +24,57 @@ use carbyne_ir::program::{CastRole, Means};
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeSet;
 
-/// What an output must be.
+/// The expected elements of an output.
 pub(crate) struct Wanted {
-    /// By the values that are read; none of what a `means` block states.
+    /// The reference from the stored values; none for a `means` block.
     pub values: Option<Want>,
-    /// By their shadows; none where shadows are turned off.
+    /// The reference from the shadows; none without shadows.
     pub exact: Option<Exact>,
 }
 
-/// The wanted values of an output.
+/// The expected values of an output.
 pub(crate) enum Want {
-    /// Exactly these.
+    /// Exactly these bits.
     Bits(Vec<u64>),
-    /// These, up to the tolerance.
+    /// These numbers, up to the tolerance.
     Values(Computed),
 }
 
-/// One element that is right.
+/// The comparison of a correct element.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Near {
-    /// The difference; nothing where the reference, rounded, is the element.
+    /// The difference; 0 if the element is the rounded reference.
     pub error: f64,
-    /// The largest that would be right.
+    /// The largest allowed difference.
     pub allowed: f64,
-    /// The difference from the shadow, or from the reference in binary64; nothing where they are
-    /// not finite.
+    /// The difference from the shadow, or from the reference in binary64; 0 if that is not finite.
     pub distance: f64,
-    /// The unit in the last place there.
+    /// The unit in the last place of the reference.
     pub ulp: f64,
     /// The shadow, or the reference.
     pub reference: f64,
-    /// 1 where it passes only because several numbers are possible there, else 0.
+    /// 1 if the element passes only because several numbers are acceptable, else 0.
     pub undecided: u64,
 }
 
 impl Near {
-    /// The very bits.
+    /// The bits are equal.
     const EXACT: Near =
         Near { error: 0.0, allowed: 0.0, distance: 0.0, ulp: 1.0, reference: 0.0, undecided: 0 };
 }
 
-/// One element that is wrong.
+/// The comparison of a wrong element.
 pub(crate) struct Wrong {
-    /// The wanted value, as text.
+    /// The expected value, as text.
     pub expected: String,
-    /// What would have been allowed.
+    /// The largest allowed difference.
     pub allowed: f64,
-    /// What the body computes without rounding, where that is wrong.
+    /// The result of the body without rounding, if that is wrong.
     pub exact: Option<f64>,
 }
 
 impl Want {
-    /// Compares an element: how far it is and may be from what is wanted, or what is wrong.
+    /// Compares an element: returns its difference and the allowed difference, or the error.
     #[inline]
     fn compare(
         &self,
@@ -97,8 +96,7 @@ impl Want {
                 };
                 if let Some(bits) = bits {
                     let got = decode(scalar, bits);
-                    // The rounded reference is right by definition: it may be infinite or no
-                    // number.
+                    // The rounded reference is correct by definition; it may be infinite or NaN.
                     if bits == encode(scalar, want) || (got.is_nan() && want.is_nan()) {
                         return Ok((0.0, 0.0));
                     }
@@ -127,7 +125,7 @@ fn largest(scalar: Scalar) -> f64 {
     decode(scalar, encode(scalar, f64::INFINITY).wrapping_sub(1))
 }
 
-/// How far a number is from what it should be.
+/// The distance of a number from the expected one.
 fn near(scalar: Scalar, got: f64, want: f64) -> Near {
     let distance = (got - want).abs();
     match distance.is_finite() {
@@ -137,7 +135,7 @@ fn near(scalar: Scalar, got: f64, want: f64) -> Near {
 }
 
 impl Wanted {
-    /// Compares an element, its value and its shadow.
+    /// Compares the value and the shadow of an element.
     ///
     /// # Errors
     /// The element is wrong.
@@ -173,7 +171,7 @@ impl Wanted {
             return Ok(Near { error, allowed, ..near });
         };
         let want = exact.numbers.get(e).copied().unwrap_or(f64::NAN);
-        // Integers beyond 53 bits are judged by their bits.
+        // Integers beyond 53 bits are compared by their bits.
         let large =
             !scalar.is_float() && scalar.bits() > 53 && want.abs() >= exact_integers(Scalar::F64);
         if !large && !exact.is(e, scalar, value.shadow, reference.rounded.contains(&scalar)) {
@@ -181,8 +179,9 @@ impl Wanted {
             return Err(Wrong { expected, allowed, exact: Some(value.shadow) });
         }
         if !value.shadow.is_nan() {
-            // Overflow on the way to a number that the type holds; or a number that it does not
-            // hold, and that is stored as neither an infinity nor one of the largest.
+            // The value is wrong if it overflowed although the type can hold the shadow. If the
+            // type cannot hold the shadow, the value must be an infinity or one of the largest
+            // numbers.
             let is_held = || decode(scalar, encode(scalar, value.shadow)).is_finite();
             let is_wrong = match value.shadow.abs() <= HELD_BY_ALL || is_held() {
                 true => by_value.is_none() && !got.is_finite(),
@@ -201,8 +200,8 @@ impl Wanted {
 }
 
 impl Runner<'_> {
-    /// Evaluates the reference of every active group; `partly`: of those that are active as a
-    /// whole.
+    /// Evaluates the reference of every active group; with `partly`, of every group that is
+    /// completely active.
     pub(super) fn expect(
         &mut self,
         check: usize,
@@ -236,16 +235,15 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Whether groups of a partition, of those that a thread means, compute one output, each a part
-    /// of it.
+    /// Whether several groups of a partition together compute one output, each a part of it.
     fn is_shared(&self, check: usize, partition: &Partition) -> bool {
         let shared = |v: &usize| self.kernel.views[*v].is_uniform();
         partition.groups.len() > partition.own.len()
             && self.kernel.checks[check].reference.outputs.iter().any(shared)
     }
 
-    /// Threads without which a body cannot be compared: of groups that are active in part; of all
-    /// groups, where these compute one output.
+    /// The absent threads that a comparison of the body needs: those of partially active groups, or
+    /// of all groups if the groups share one output.
     pub(super) fn to_compare(&self, check: usize, partition: &Partition, active: &Mask) -> Mask {
         match self.is_shared(check, partition) {
             true => {
@@ -256,7 +254,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Whether a group with an active thread is to be compared.
+    /// Whether a group with an active thread will be compared.
     pub(super) fn is_expected(&self, check: usize, partition: &Partition, active: &Mask) -> bool {
         partition.groups.iter().any(|group| {
             group.iter().any(|t| active.has(usize::from(*t)))
@@ -264,8 +262,8 @@ impl Runner<'_> {
         })
     }
 
-    /// What the outputs of a spec must be for a group; none where each thread has its own view of
-    /// an operand.
+    /// The expected outputs of a spec for a group; none if the threads have different views of an
+    /// operand.
     fn wanted(&self, check: &Check, group: &[u16]) -> Checked<Option<Vec<Wanted>>> {
         let (kernel, reference) = (self.kernel, &check.reference);
         for output in &reference.outputs {
@@ -288,7 +286,7 @@ impl Runner<'_> {
             if !self.mode.shadows {
                 return None;
             }
-            // Whether every shadow is the number itself.
+            // Whether every shadow equals its number.
             let unchanged = || {
                 let same = |(tile, view): (&Option<Tile>, &usize)| {
                     let scalar = kernel.scalar(*view);
@@ -312,7 +310,7 @@ impl Runner<'_> {
                     ),
                     Some(Want::Values(c)),
                 ) if kernel.scalar(reference.outputs[0]).is_float() => {
-                    // Sums have been added up already.
+                    // The sums have been computed already.
                     if unchanged() {
                         return Some(Exact::of_sums(c.values.clone(), c.magnitudes.clone()));
                     }
@@ -339,7 +337,7 @@ impl Runner<'_> {
         Ok(Some(exact.into_iter().map(|exact| Wanted { values: values.take(), exact }).collect()))
     }
 
-    /// What the values that are read mean, of a spec that is named by what it computes.
+    /// The meaning of the stored values, for a spec with a specific kind.
     fn wanted_values(&self, reference: &Reference, entry: &[Option<Tile>]) -> Option<Want> {
         let (kernel, meaning) = (self.kernel, reference.meaning.as_ref()?);
         let output = reference.outputs[0];
@@ -379,7 +377,7 @@ impl Runner<'_> {
         Some(Want::Values(meaning.compute(&inputs, &before, n)))
     }
 
-    /// The values of an operand for a group; none where each thread has its own view.
+    /// The elements of an operand for a group; none if the threads have different views.
     fn entry_values(&self, check: &Check, index: usize, group: &[u16]) -> Checked<Option<Tile>> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
@@ -397,10 +395,10 @@ impl Runner<'_> {
                         Diagnostic::new(
                             Code::Uninitialized,
                             span,
-                            format!("{name}{at} is undefined where the spec that reads it begins"),
+                            format!("{name}{at} is undefined when the spec that reads it begins"),
                         )
                         .label(format!("block {}", self.env.block))
-                        .help("write it first: Init for an accumulator, a Move for data"),
+                        .help("write it first: with Init for an accumulator, with Move for data"),
                     ));
                 }
             }
@@ -408,7 +406,7 @@ impl Runner<'_> {
         Ok(Some(values))
     }
 
-    /// The copies of an element: (thread, offset) number `copy`, if there are so many.
+    /// Copy number `copy` of an element, as (thread, offset), if it exists.
     #[inline]
     fn place(
         &self,
@@ -502,7 +500,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Where all wrong elements of an output lie.
+    /// Describes the positions of all wrong elements of an output.
     fn pattern(
         &self,
         number: usize,
@@ -531,7 +529,7 @@ impl Runner<'_> {
     }
 }
 
-/// Sums of shadows; none where an operand is no tile. The tiles are taken.
+/// The sums of the shadows; none if an operand is not a tile. The function takes the tiles.
 fn sums(
     reference: &Reference,
     meaning: &Meaning,
@@ -549,19 +547,19 @@ fn sums(
     Some(Exact::of_sums(values, magnitudes))
 }
 
-/// A wrong element as it was found.
+/// A wrong element.
 pub(crate) struct Found {
-    /// `%C[3,5]`
+    /// The element's name, `%C[3,5]`.
     pub name: String,
-    /// Its value; none while undefined.
+    /// The value; none if the element is undefined.
     pub value: Option<String>,
-    /// In which block; none of what several blocks put to it.
+    /// The block; none for an element that several blocks accumulate into.
     pub block: Option<i64>,
-    /// Thread and statement of its last write.
+    /// The thread and the statement of the last write.
     pub writer: Option<(Option<u16>, u32)>,
 }
 
-/// Casts that the meaning of a kernel and its body do not have in common.
+/// The casts that only one of the kernel's meaning and body contains.
 fn other_casts(kernel: &Kernel<'_>) -> Vec<String> {
     let program = kernel.program;
     let means = program.specs[kernel.spec].means.as_ref();
@@ -576,7 +574,7 @@ fn other_casts(kernel: &Kernel<'_>) -> Vec<String> {
         format!("the meaning casts to {to}: write `cast(.., {to})` in the body, without `meant=no`")
     });
     let more = found.difference(&wanted).map(|to| {
-        format!("a cast to {to} says `meant=yes`, and the meaning has none: leave `meant=` out")
+        format!("a cast to {to} has `meant=yes`, and the meaning has no such cast: remove `meant=`")
     });
     lacks.chain(more).collect()
 }
@@ -593,7 +591,7 @@ pub(crate) fn wrong_element(
     let slack =
         if wrong.allowed > 0.0 { format!(" ± {:.1e}", wrong.allowed) } else { String::new() };
     let is = value.as_ref().map_or("undefined".to_owned(), |v| format!("`{v}`"));
-    // Casts that end at the range of their type explain what is wrong without rounding.
+    // Casts that saturate at the range of their type explain a difference without rounding.
     let beyond = wrong.exact.map(|_| &counts.beyond).filter(|b| !b.is_empty());
     let message = match wrong.exact {
         Some(exact) if beyond.is_none() => {
@@ -606,9 +604,10 @@ pub(crate) fn wrong_element(
     let mut d = Diagnostic::new(Code::WrongElement, span, message).label(format!("{by}: {label}"));
     d = d.help(match writer {
         _ if beyond.is_some() => {
-            "cast to a type that holds the number, scale it before, or write the cast in `means`, too"
+            "cast to a type that can hold the number, scale the number before the cast, or also \
+             write the cast in `means`"
         }
-        Some(_) => "correct the statement that wrote it last, or what that reads",
+        Some(_) => "correct the statement that wrote the element last, or its operands",
         None => "write every element: compare the tiles of the body with the output's shape",
     });
     let no_number = f64::NAN.to_string();
@@ -616,8 +615,8 @@ pub(crate) fn wrong_element(
         Some(_) if beyond.is_some() => {}
         Some(exact) if exact.is_nan() || wrong.expected == no_number => {
             d = d.note(
-                "`-inf - -inf`, `0 / 0` and `inf * 0` are no numbers: does a mask leave nothing of a row? `min` and `max` \
-                 leave NaN out, `minimum` and `maximum` keep it",
+                "`-inf - -inf`, `0 / 0` and `inf * 0` are NaN: does a mask remove all elements of \
+                 a row? `min` and `max` ignore NaN, `minimum` and `maximum` propagate it",
             );
         }
         Some(_) if !other_casts(kernel).is_empty() => {
@@ -627,8 +626,8 @@ pub(crate) fn wrong_element(
         }
         Some(_) => {
             d = d.note(format!(
-                "it is {is} as stored; what the body computes differs before any rounding, so it \
-                 does something else, or a literal in it has too few digits"
+                "the stored element is {is}; the result of the body differs before any rounding, \
+                 so the body computes something else, or one of its literals has too few digits"
             ));
         }
         None => {}
@@ -637,7 +636,7 @@ pub(crate) fn wrong_element(
         let span = kernel.sites[*site as usize].span;
         d = d.related(
             span,
-            format!("this cast makes `{result}` of `{number}`; `means` has no such cast"),
+            format!("this cast converts `{number}` to `{result}`; `means` has no such cast"),
         );
     }
     match writer {
@@ -647,9 +646,9 @@ pub(crate) fn wrong_element(
             d = d.related(from.span, format!("last written here by {who}, {}", line_text(from)));
         }
         None if block.is_none() => {
-            d = d.help("look at what each block adds to it: each part once, and no part twice");
+            d = d.help("check that the blocks add each part to the element exactly once");
         }
-        None => d = d.note("nothing in the block wrote it"),
+        None => d = d.note("no statement of the block wrote it"),
     }
     Box::new(d)
 }

@@ -1,52 +1,52 @@
-//! Converged sets: threads of a block that execute the same statement under one active mask.
+//! Converged sets: threads of a block that execute a statement together under one active mask.
 //!
 //! A block begins as one converged set. Where control flow diverges and a statement inside may
-//! wait, whole warps go separate ways. Two sets that reach the same position of the same iteration
-//! reconverge. The position of a set is a path: the statement at each depth, and the branch or
-//! iteration that leads to the next. Positions are ordered as a single set would execute them. A
-//! position once passed is never reached again, since iterations are part of it.
+//! wait, complete warps separate. Two sets that reach one position of one iteration reconverge. The
+//! position of a set is a path: the statement at each depth, and the branch or iteration that leads
+//! to the next depth. Positions are ordered as a single set would execute them. A set never reaches
+//! a position twice, because positions contain iterations.
 
 use crate::index::LoopValue;
 use crate::plan::{Mask, Node};
 use std::cmp::Ordering;
 
-/// Threads that are at one position, with the active mask of each statement list around them.
+/// Threads at one position, with the active mask of each enclosing statement list.
 #[derive(Clone)]
 pub(super) struct ConvergedSet<'k> {
-    /// Block of the cluster.
+    /// The rank of the block in the cluster.
     pub rank: usize,
-    /// The statement lists that it is in, the innermost last.
+    /// The enclosing statement lists, the innermost last.
     pub frames: Vec<Frame<'k>>,
-    /// Values of the loop variables.
+    /// The values of the loop variables.
     pub loops: Vec<LoopValue>,
-    /// Whether it can go on.
+    /// Whether the set can continue.
     pub status: Status,
-    /// Whether it no longer waits for the rest of a group that a body is compared for.
+    /// Whether the set no longer waits for the rest of a group whose body is compared.
     pub alone: bool,
 }
 
-/// A list of statements that a converged set is in.
+/// A statement list that a converged set executes.
 #[derive(Clone)]
 pub(super) struct Frame<'k> {
-    /// The list.
+    /// The statements.
     pub nodes: &'k [Node],
-    /// The statement it is at or in.
+    /// The index of the current statement.
     pub at: usize,
     /// The active mask: the threads that execute the list.
     pub mask: Mask,
-    /// What the list is.
+    /// The kind of the list.
     pub kind: Kind<'k>,
 }
 
-/// What a list of statements is.
+/// The kinds of statement lists.
 #[derive(Clone)]
 pub(super) enum Kind<'k> {
-    /// The kernel's body.
+    /// The body of the kernel.
     Root,
-    /// A branch of a condition. The threads in `otherwise`, of the same warps, take the other
+    /// A branch of a condition. The threads in `otherwise`, from the same warps, take the other
     /// branch next.
     Branch {
-        /// Whether it is the second branch.
+        /// Whether this is the second branch.
         second: bool,
         /// The other branch and its threads.
         otherwise: Option<(&'k [Node], Mask)>,
@@ -57,21 +57,21 @@ pub(super) enum Kind<'k> {
     Loop {
         /// The number of the iteration, from 0.
         trip: u64,
-        /// One past the last value, the same for all threads or one for each.
+        /// One past the last value: uniform, or one value for each thread.
         end: LoopValue,
     },
 }
 
-/// Whether a converged set can go on.
+/// The states of a converged set.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Status {
-    /// It can go on.
+    /// The set can continue.
     Ready,
-    /// Its statement needs more threads, which may still arrive.
+    /// The statement needs more threads, which may still arrive.
     Meeting,
-    /// It waits for what its synchronization statement names.
+    /// The set waits for the event of its synchronization statement.
     Waiting,
-    /// It waits at a barrier of these threads.
+    /// The set waits at a barrier of these threads.
     Barrier(Mask),
 }
 
@@ -87,7 +87,7 @@ impl<'k> ConvergedSet<'k> {
         }
     }
 
-    /// The innermost list. None when the set has ended.
+    /// The innermost list. None after the end of the set.
     pub(super) fn top(&mut self) -> Option<&mut Frame<'k>> {
         self.frames.last_mut()
     }
@@ -97,12 +97,12 @@ impl<'k> ConvergedSet<'k> {
         self.frames.last().map_or(Mask::NONE, |f| f.mask)
     }
 
-    /// All threads that it holds, those that wait for others of their warp included.
+    /// All threads of the set, including inactive ones that wait for others of their warp.
     pub(super) fn all(&self) -> Mask {
         self.frames.first().map_or(Mask::NONE, |f| f.mask)
     }
 
-    /// Advances to the next statement of its list.
+    /// Advances to the next statement of the innermost list.
     pub(super) fn advance(&mut self) {
         (self.status, self.alone) = (Status::Ready, false);
         if let Some(frame) = self.frames.last_mut() {
@@ -110,7 +110,7 @@ impl<'k> ConvergedSet<'k> {
         }
     }
 
-    /// Moves the warps into a converged set of their own. None if they have no active thread.
+    /// Moves warps into a converged set of their own. None if they have no active thread.
     pub(super) fn part(&mut self, warps: u32) -> Option<ConvergedSet<'k>> {
         let mut other = self.clone();
         for (mine, theirs) in self.frames.iter_mut().zip(&mut other.frames) {
@@ -128,7 +128,7 @@ impl<'k> ConvergedSet<'k> {
         (!other.mask().is_empty()).then_some(other)
     }
 
-    /// Compares its position with that of another set of the same block.
+    /// Compares the position with that of another set of the same block.
     pub(super) fn compare(&self, other: &ConvergedSet<'_>) -> Ordering {
         for (a, b) in self.frames.iter().zip(&other.frames) {
             let inside = a.kind.step().cmp(&b.kind.step()).then(a.at.cmp(&b.at));
@@ -136,7 +136,7 @@ impl<'k> ConvergedSet<'k> {
                 return inside;
             }
         }
-        // A set inside a statement is ahead of one that is about to begin it.
+        // A set inside a statement is ahead of a set at the start of the statement.
         self.frames.len().cmp(&other.frames.len())
     }
 
@@ -166,7 +166,7 @@ impl<'k> ConvergedSet<'k> {
 }
 
 impl Kind<'_> {
-    /// The number of the branch or iteration that was entered, in the order of execution.
+    /// The number of the entered branch or iteration, in the order of execution.
     fn step(&self) -> u64 {
         match self {
             Kind::Root | Kind::Body => 0,

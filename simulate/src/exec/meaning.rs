@@ -1,15 +1,15 @@
-//! Executes a leaf without an atom by what it means, group by group.
+//! Executes a leaf without an atom by its meaning, group by group.
 //!
-//! All groups read before any writes. An operand in memory is one view for the whole group;
-//! registers are a distributed tensor's, or those of a thread that is a group of its own.
+//! All groups read before any of them writes. An operand in memory is one view for the whole group.
+//! Registers belong to a distributed tensor, or to a thread that is a group of its own.
 //!
-//! Which thread of a group of several warps touches an element of memory is not said. Where one
-//! operand is distributed and the spec works element by element, the owner of the element does;
+//! No thread of a group of several warps is assigned to each element of memory. If an operand is
+//! distributed and the spec works element by element, the owner of the element accesses it;
 //! otherwise the *collective* does (see [`crate::state::race`]).
 
 use super::Runner;
-use super::blame::{self, ElementAccess};
-use super::measure::Rounds;
+use super::deviation::Rounds;
+use super::errors::{self, ElementAccess};
 use super::shadow::{narrow, settled};
 use crate::denote::Meaning;
 use crate::num::{decode, encode};
@@ -19,16 +19,16 @@ use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 
-/// Who touches the elements of memory.
+/// The agents that access the elements of memory.
 enum By<'k> {
-    /// One agent.
+    /// One agent accesses all elements.
     Agent(Box<Who>, usize),
-    /// The owners in a distributed operand of the group of a thread.
+    /// The owners in a distributed operand, for the group of a thread, access their elements.
     Owners(&'k Dist, usize),
 }
 
 impl By<'_> {
-    /// A thread of the group that executes.
+    /// A thread of the executing group.
     fn thread(&self) -> usize {
         match self {
             By::Agent(_, thread) | By::Owners(_, thread) => *thread,
@@ -36,13 +36,12 @@ impl By<'_> {
     }
 }
 
-/// Operands of a meaning: the numbers that they hold, and their shadows where these are other
-/// numbers.
+/// The operands of a meaning as numbers, with their shadows.
 #[derive(Default)]
 pub(super) struct Numbers {
-    /// Of each operand.
+    /// The numbers of each operand.
     pub values: Vec<Vec<f64>>,
-    /// Of each operand; as many as there are values, or none where shadows are turned off.
+    /// The shadows of each operand; empty without shadows.
     pub shadows: Vec<Vec<f64>>,
 }
 
@@ -55,7 +54,7 @@ impl Numbers {
         }
     }
 
-    /// Whether every shadow is the number itself.
+    /// Whether every shadow equals its number.
     pub(super) fn are_exact(&self) -> bool {
         let same = |(v, s): (&Vec<f64>, &Vec<f64>)| {
             v.len() == s.len() && v.iter().zip(s).all(|(v, s)| same_shadow(*v, *s))
@@ -64,7 +63,8 @@ impl Numbers {
     }
 }
 
-/// What a meaning that computes numbers gives, rounded to the output's type, and its shadows.
+/// The results of a meaning that computes numbers, rounded to the output's type, with their
+/// shadows.
 pub(super) fn results(
     meaning: &Meaning,
     out: Scalar,
@@ -74,7 +74,7 @@ pub(super) fn results(
     shadows: bool,
 ) -> Tile {
     let rounded = |v: &f64| match meaning {
-        // Summed in the accumulator's type, then rounded to the output's.
+        // The sum is rounded to the accumulator's type, then to the output's.
         Meaning::MatMul { acc, .. } if *acc != out => encode(out, decode(*acc, encode(*acc, *v))),
         _ => encode(out, *v),
     };
@@ -92,7 +92,7 @@ pub(super) fn results(
     Tile { bits, shadows: exact.into_iter().map(|v| settled(out, v)).collect() }
 }
 
-/// The elements that a Select chooses, in bits and in shadows.
+/// The elements that a Select chooses: bits and shadows.
 pub(super) fn selected([p, x, y]: [&Tile; 3]) -> Tile {
     let bits = p.bits.iter().zip(x.bits.iter().zip(&y.bits));
     let shadows = p.shadows.iter().zip(x.shadows.iter().zip(&y.shadows));
@@ -129,7 +129,8 @@ impl<'k> Runner<'k> {
             _ => None,
         };
         if leaf.ordered && results.iter().any(|(.., by)| matches!(by, By::Owners(..))) {
-            // A barrier parts reads from writes, where the solver decomposes a spec that needs it.
+            // When the solver decomposes a spec that needs it, a barrier separates reads and
+            // writes.
             self.synchronize(together);
             whos = (0..self.kernel.n_warps).map(|w| self.who(w, leaf.site)).collect();
         }
@@ -153,7 +154,7 @@ impl<'k> Runner<'k> {
         let output = leaf.outputs[0];
         let (n, out) = (self.kernel.views[output].size as usize, self.kernel.scalar(output));
         let on = self.mode.shadows;
-        // What is put to the output it gets when it is stored.
+        // An accumulation into the output happens when the results are stored.
         let adds = matches!(meaning, Meaning::Accumulate(..));
         let keeps = adds || matches!(meaning, Meaning::Move | Meaning::Select);
         let (mut inputs, mut kept) = (Numbers::default(), Vec::new());
@@ -201,7 +202,7 @@ impl<'k> Runner<'k> {
         Ok(all)
     }
 
-    /// What a meaning does to values and not to shadows.
+    /// The kind of rounding that a meaning applies to values, but not to shadows.
     pub(super) fn rounds(&self, leaf: &LeafSpec, meaning: &Meaning) -> Rounds {
         let out = self.kernel.scalar(leaf.outputs[0]);
         let from = crate::plan::views_of(&leaf.inputs).next();
@@ -214,7 +215,7 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// All elements of a view; `wanted`: only where this one has elements.
+    /// All elements of a view; with `wanted`, only the elements at which that view has elements.
     fn fetch_all(
         &mut self,
         view: usize,
@@ -254,7 +255,7 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// Where a view begins that is the same for a whole group.
+    /// The start of a view that is uniform for a group.
     fn group_base(&self, view: usize, group: &[u16], site: u32) -> Checked<Base> {
         let kernel = self.kernel;
         let refuse = |why: &str| {
@@ -262,7 +263,7 @@ impl<'k> Runner<'k> {
                 Diagnostic::new(
                     Code::NoDenotation,
                     kernel.sites[site as usize].span,
-                    "the spec has no meaning of its own",
+                    "the spec cannot be executed by its meaning",
                 )
                 .label(format!("{}: {why}", kernel.view_name(view)))
                 .help("give it a body or an atom"),
@@ -272,16 +273,16 @@ impl<'k> Runner<'k> {
             let first = group.first().map_or(0, |t| usize::from(*t));
             return match kernel.dists[d].holders(first).all(|t| group.contains(&t)) {
                 true => Ok(Base::whole(0)),
-                false => refuse("part of it is held by threads that do not take part"),
+                false => refuse("threads that do not execute the spec hold part of an operand"),
             };
         }
         match self.common_base(view, group, site)? {
             Some(base) => Ok(base),
-            None => refuse("each thread of the group has its own view"),
+            None => refuse("the threads of the group have different views of an operand"),
         }
     }
 
-    /// Where a view begins, if that is the same for a whole group.
+    /// The start of a view, if it is uniform for a group.
     pub(super) fn common_base(
         &self,
         view: usize,
@@ -321,7 +322,7 @@ impl<'k> Runner<'k> {
                 (access.at, access.thread) = (at, *thread);
                 return match self.blocks[self.rank].read(view, at, *thread, who) {
                     Ok(value) => Ok(value),
-                    Err(f) => blame::failed(kernel, self.env.block, who, &access, &f),
+                    Err(f) => errors::failed(kernel, self.env.block, who, &access, &f),
                 };
             }
         };
@@ -335,7 +336,7 @@ impl<'k> Runner<'k> {
             (access.at, access.thread) = (at, usize::from(*thread));
             value = match self.blocks[self.rank].read(view, at, access.thread, who) {
                 Ok(value) => value,
-                Err(f) => return blame::failed(kernel, self.env.block, who, &access, &f),
+                Err(f) => return errors::failed(kernel, self.env.block, who, &access, &f),
             };
         }
         Ok(value)
@@ -369,7 +370,7 @@ impl<'k> Runner<'k> {
                     Err(f) => {
                         let access =
                             ElementAccess { view: index, at, write: true, thread: *thread };
-                        blame::failed(kernel, self.env.block, &who, &access, &f)
+                        errors::failed(kernel, self.env.block, &who, &access, &f)
                     }
                 };
             }
@@ -384,7 +385,7 @@ impl<'k> Runner<'k> {
             let thread = usize::from(*thread);
             if let Err(f) = self.blocks[self.rank].put(view, at, value, thread, who, adds) {
                 let access = ElementAccess { view: index, at, write: true, thread };
-                return blame::failed(kernel, self.env.block, who, &access, &f);
+                return errors::failed(kernel, self.env.block, who, &access, &f);
             }
         }
         Ok(())

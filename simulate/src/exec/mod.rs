@@ -1,36 +1,37 @@
-//! Runs a block.
+//! Runs the blocks of a cluster.
 //!
-//! Threads at the same statement run it together ([`converged`]). Of several converged sets the one
-//! that is farthest behind goes next ([`schedule`]), so that the order is that of the text wherever
-//! nobody waits. Threads that a condition or a loop leaves out are inactive until it ends. A spec
-//! of several threads demands that each of its groups is active as a whole or not at all.
+//! Threads at one statement execute it together ([`converged`]). Among several converged sets, the
+//! set that is farthest behind runs next ([`schedule`]), so execution follows the order of the text
+//! as long as no thread waits. Threads that a condition or a loop excludes are inactive until its
+//! end. For a spec of several threads, either all threads of each group must be active or none.
 //!
-//! Invariant: instructions compute here, meanings in [`crate::denote`]; see there.
+//! Invariant: this module computes as instructions do, [`crate::denote`] evaluates meanings, and
+//! the two share no arithmetic; see there.
 
-mod alone;
 mod arith;
 mod atom;
-mod blame;
 mod bulk;
 mod check;
 mod converged;
-mod dice;
+mod deviation;
+mod errors;
+mod iterations;
 mod meaning;
-mod measure;
 mod pattern;
-mod private;
+mod pending_global;
 mod products;
+mod random_schedule;
+mod register_atom;
 mod schedule;
 mod shadow;
 mod shuffle;
+mod single_thread;
 mod sync;
-mod trail;
-mod under_way;
 
 pub(crate) use arith::accumulated;
 pub(crate) use check::{Found, Near, Want, Wanted, wrong_element};
-pub(crate) use dice::elected_lane;
 pub(crate) use pattern::Elements;
+pub(crate) use random_schedule::elected_lane;
 
 use crate::index::Env;
 use crate::plan::{Base, Checked, How, Kernel, Mask, Partition, View};
@@ -40,14 +41,15 @@ use crate::state::{Block, ClusterBarrier, GlobalMemory, Page};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 use converged::ConvergedSet;
-use dice::Dice;
+use random_schedule::Dice;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a block did.
+/// The results of a block.
 pub(crate) struct Finished {
-    /// Pages of each global buffer that the block touched, empty for buffers that it only read.
+    /// The pages of each global buffer that the block accessed; empty for buffers that it only
+    /// read.
     pub pages: Vec<Vec<(u64, Box<Page>)>>,
-    /// What was counted.
+    /// The counts.
     pub counts: Counts,
 }
 
@@ -58,63 +60,63 @@ impl Finished {
     }
 }
 
-/// What is counted in a block.
+/// The counts of a block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
-    /// Multiply-adds of MatMul leaves.
+    /// The multiply-adds of MatMul leaves.
     pub multiply_adds: u64,
-    /// Bodies compared with their meaning.
+    /// The number of bodies that were compared with their meanings.
     pub specs: u64,
-    /// Elements compared.
+    /// The number of compared elements.
     pub elements: u64,
-    /// Largest difference from a reference.
+    /// The largest difference from a reference.
     pub max_error: f64,
-    /// Largest difference in units of what is allowed.
+    /// The largest ratio of a difference to the allowed difference.
     pub max_ratio: f64,
-    /// Statements of bodies that were not compared because each thread has its own view.
+    /// The statements of bodies that were not compared because the threads have different views.
     pub(crate) skipped: BTreeSet<u32>,
-    /// Statements in which several threads wrote the same value to one element.
+    /// The statements in which several threads wrote an equal value to one element.
     pub(crate) repeated: BTreeSet<u32>,
-    /// What each leaf did.
+    /// The counts of each leaf.
     pub leaves: Vec<LeafCount>,
-    /// How often a warp passed each statement that synchronizes, by its place.
+    /// For each synchronization statement, by site, the number of warps that passed it.
     pub syncs: BTreeMap<u32, u64>,
-    /// Of each check how near its body came, of the kernel as a whole last.
+    /// For each check, the deviation of its body; the last entry is for the whole kernel.
     pub numerics: Vec<Numerics>,
-    /// Of each leaf how far its results are from their shadows, where that is measured.
+    /// For each leaf, the distance of its results from their shadows, if measured.
     pub rounding: Vec<Numerics>,
-    /// The largest error that approximating instructions state of their results, in units in the
-    /// last place, by leaf.
+    /// By leaf, the largest error that approximate instructions state for their results, in units
+    /// in the last place.
     pub stated: BTreeMap<usize, f64>,
-    /// Comparisons and conversions to integers that value and shadow decide differently, by
-    /// statement.
+    /// By statement, the comparisons and casts to integers whose results differ between value and
+    /// shadow.
     pub turned: BTreeMap<u32, u64>,
-    /// Casts that the meaning does not have, by statement: a number beyond the range of their type,
-    /// and its result.
+    /// By statement, casts that the meaning does not contain: a number beyond the range of the
+    /// type, and the result.
     pub beyond: BTreeMap<u32, (f64, f64)>,
 }
 
-/// How near the body of a spec came to what it means.
+/// The deviation of the body of a spec from its meaning.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Numerics {
-    /// Bodies compared.
+    /// The number of compared bodies.
     pub executions: u64,
-    /// Elements compared.
+    /// The number of compared elements.
     pub elements: u64,
-    /// Those that pass only because several numbers are possible there.
+    /// The number of elements that pass only because several numbers are acceptable.
     pub undecided: u64,
-    /// Largest difference from the reference in binary64.
+    /// The largest difference from the reference in binary64.
     pub max_error: f64,
-    /// Largest difference in units of what is allowed.
+    /// The largest ratio of a difference to the allowed difference.
     pub max_ratio: f64,
-    /// Largest difference in units in the last place of the output's type.
+    /// The largest difference in units in the last place of the output's type.
     pub max_ulp: f64,
-    /// Squares of the differences, and of the references, added up.
+    /// The sums of the squares of the differences and of the references.
     pub squares: (f64, f64),
 }
 
 impl Numerics {
-    /// Notes an element.
+    /// Records an element.
     #[inline]
     pub(crate) fn add(&mut self, near: &Near, ratio: f64) {
         let Near { distance, ulp, reference, undecided, .. } = *near;
@@ -127,7 +129,8 @@ impl Numerics {
         self.squares.1 += reference * reference;
     }
 
-    /// Norm of the differences by the norm of the references; none where that is no number.
+    /// The norm of the differences divided by the norm of the references; none if the quotient is
+    /// not a number.
     pub(crate) fn relative_norm(&self) -> Option<f64> {
         match self.squares {
             (0.0, _) => Some(0.0),
@@ -148,7 +151,7 @@ impl Numerics {
 }
 
 impl Counts {
-    /// Notes a compared element of a check.
+    /// Records a compared element of a check.
     #[inline]
     pub(crate) fn compared(&mut self, check: usize, near: &Near) {
         let Near { error, allowed, .. } = *near;
@@ -164,14 +167,14 @@ impl Counts {
         of.add(near, ratio);
     }
 
-    /// Notes that a cast ends at the range of its type.
+    /// Records a cast that saturates at the range of its type.
     fn ends(&mut self, site: u32, beyond: Option<(f64, f64)>) {
         if let Some(beyond) = beyond {
             self.beyond.entry(site).or_insert(beyond);
         }
     }
 
-    /// Adds those of another block.
+    /// Adds the counts of another block.
     pub(crate) fn merge(&mut self, other: &Counts) {
         self.multiply_adds = self.multiply_adds.saturating_add(other.multiply_adds);
         self.specs += other.specs;
@@ -202,8 +205,8 @@ impl Counts {
     }
 }
 
-/// Runs the blocks of a cluster to their ends, the first of which has this number. What is counted
-/// stands with the first.
+/// Runs the blocks of a cluster, from block `first`, to their ends. The first block holds the
+/// counts of all.
 ///
 /// # Errors
 /// The first error in program order.
@@ -217,7 +220,7 @@ pub(crate) fn run_cluster<'k>(
     if let Err(mut error) = runner.run() {
         if let Some(clash) = runner.blocks.iter().find_map(|b| b.accused?.1) {
             drop(runner);
-            trail::earlier(kernel, memory, first, how, &clash, &mut error);
+            iterations::earlier(kernel, memory, first, how, &clash, &mut error);
         }
         return Err(error);
     }
@@ -270,24 +273,24 @@ fn runner<'k>(
             ..Counts::default()
         },
         scratch: atom::Scratch::default(),
-        buffers: alone::Buffers::default(),
+        buffers: single_thread::Buffers::default(),
         remote: BTreeMap::new(),
         watch: None,
     }
 }
 
-/// What is done besides running.
+/// Options of the execution.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Mode {
-    /// Whether bodies are compared with their meaning.
+    /// Whether bodies are compared with their meanings.
     pub check: bool,
     /// Whether inputs are small integers, so that sums are exact.
     pub small_ints: bool,
-    /// Draws another schedule; none for the one in text order.
+    /// The seed of a random schedule; none for the order of the text.
     pub schedule: Option<u64>,
     /// Whether values have shadows.
     pub shadows: bool,
-    /// Whether the distance of results and their shadows is measured at every statement.
+    /// Whether the distance between results and shadows is measured at every statement.
     pub statements: bool,
 }
 
@@ -299,37 +302,37 @@ struct Runner<'k> {
     first: i64,
     clocks: Clocks,
     cluster: ClusterBarrier,
-    /// Whether something happened that converged sets may have waited for.
+    /// Whether an event has occurred for which converged sets may have waited.
     wake: bool,
-    /// Bulk copies under way, the oldest first.
+    /// The pending bulk copies, the oldest first.
     flying: VecDeque<bulk::Delivery>,
-    /// The converged sets that do not run at the moment.
+    /// The converged sets that do not run at present.
     converged: Vec<ConvergedSet<'k>>,
-    /// Block index and loop variables of the set that runs.
+    /// The block index and the loop variables of the running set.
     env: Env,
-    /// Rank in the cluster of the block of the set that runs.
+    /// The rank in the cluster of the running set's block.
     rank: usize,
-    /// Executions of leaves so far.
+    /// The number of leaf executions so far.
     serial: u32,
-    /// Whether the one that runs may write what it reads.
+    /// Whether the current leaf may write the elements that it reads.
     updates: bool,
-    /// What bodies under way must have computed: by block, check and first thread of the group.
+    /// The expected outputs of unfinished bodies: by block, check and first thread of the group.
     expected: BTreeMap<(usize, usize, u16), Vec<Wanted>>,
     mode: Mode,
-    /// What draws a schedule, where one is drawn.
+    /// The random numbers of a random schedule.
     dice: Option<Dice>,
     counts: Counts,
     scratch: atom::Scratch,
-    buffers: alone::Buffers,
-    /// The last access of each lane to another block's shared memory: by that block, agent and
-    /// lane, with its time and statement.
+    buffers: single_thread::Buffers,
+    /// The last access of each lane to the shared memory of another block: by that block, agent and
+    /// lane, with time and statement.
     remote: BTreeMap<(usize, u16, u8), (u32, u32)>,
-    /// An execution of which the iteration is wanted.
-    watch: Option<trail::Watch>,
+    /// The leaf execution whose iteration is to be found.
+    watch: Option<iterations::Watch>,
 }
 
 impl<'k> Runner<'k> {
-    /// Executes a leaf, at which these threads are together.
+    /// Executes a leaf at which these threads have met.
     fn leaf(
         &mut self,
         i: usize,
@@ -346,10 +349,9 @@ impl<'k> Runner<'k> {
         match &leaf.how {
             How::Atom(bound) => self.atom(i, leaf, bound, active),
             How::Bulk(copy) => self.bulk(i, leaf, copy, active),
-            How::Meaning(meaning) if leaf.alone => self.alone(i, leaf, meaning, active),
+            How::Meaning(meaning) if leaf.alone => self.single_threads(i, leaf, meaning, active),
             How::Meaning(meaning) if leaf.ordered => {
-                // What the solver does with a barrier where it decomposes a spec of several
-                // threads.
+                // The solver places a barrier here when it decomposes a spec of several threads.
                 self.synchronize(together);
                 self.meaning(i, leaf, meaning, partition, active, together)
             }
@@ -358,21 +360,21 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// A warp of the converged set that runs, about to access memory.
+    /// A warp of the running set, for an access to memory.
     fn who(&self, warp: usize, site: u32) -> Who {
         let mut who = self.clocks.warp(self.rank, warp, site, self.serial);
         who.updates = self.updates;
         who
     }
 
-    /// Notes an access to the shared memory of a block, if that is another one.
+    /// Records an access to the shared memory of a block, if that is another block.
     fn note_remote(&mut self, rank: usize, who: &Who) {
         if rank != self.rank {
             self.remote.insert((rank, who.agent, who.lane()), (who.time, who.site));
         }
     }
 
-    /// A block does not end before others have accessed its shared memory for the last time.
+    /// Checks that a block ends after the last accesses of other blocks to its shared memory.
     fn end_after_others(&self) -> Checked<()> {
         let late = self.remote.iter().find(|((rank, agent, lane), (time, _))| {
             !self.clocks.known_in(*rank, (*agent, *time, *lane))
@@ -381,7 +383,7 @@ impl<'k> Runner<'k> {
         let (agent, n) = (usize::from(*agent), self.kernel.n_warps.max(1));
         let thread = agent % n * 32 + usize::from(*lane);
         let block = |rank: usize| self.first + rank as i64;
-        Err(blame::ends_while_accessed(
+        Err(errors::ends_while_accessed(
             self.kernel,
             *site,
             thread,
@@ -389,12 +391,12 @@ impl<'k> Runner<'k> {
         ))
     }
 
-    /// Notes that warps pass a statement that synchronizes.
+    /// Counts the warps that pass a synchronization statement.
     fn passes(&mut self, site: u32, threads: &Mask) {
         *self.counts.syncs.entry(site).or_default() += u64::from(threads.warps().count_ones());
     }
 
-    /// These threads of the block of the set that runs wait for each other.
+    /// Synchronizes these threads of the running set's block.
     fn synchronize(&mut self, threads: &Mask) {
         let lanes = threads.0.iter().enumerate().filter(|(_, lanes)| **lanes != 0);
         let parts: Vec<Part> =
@@ -405,18 +407,18 @@ impl<'k> Runner<'k> {
     fn index(&self, index: &crate::index::Index, thread: usize, site: u32) -> Checked<i64> {
         let env = &self.env;
         let value = index.base(env).and_then(|base| index.at(base, env, thread));
-        value.map_err(|e| blame::bad_index(self.kernel, site, e))
+        value.map_err(|e| errors::bad_index(self.kernel, site, e))
     }
 
-    /// Where a view begins for a thread.
+    /// The start of a view for a thread.
     fn base(&self, view: &View, thread: usize, site: u32) -> Checked<Base> {
         let start = view.offset.base(&self.env);
         let base = start.and_then(|start| view.base(start, &self.env, thread));
-        base.map_err(|e| blame::bad_index(self.kernel, site, e))
+        base.map_err(|e| errors::bad_index(self.kernel, site, e))
     }
 
-    /// The lanes of a warp that execute a leaf which writes this view: of single threads not those
-    /// that would write none of its elements.
+    /// The lanes of a warp that execute a leaf which writes this view. Single threads whose
+    /// elements are all outside of the bounds are excluded.
     fn writing(&self, view: &View, warp: usize, lanes: u32, site: u32) -> Checked<u32> {
         if !view.is_bounded() {
             return Ok(lanes);
@@ -431,7 +433,7 @@ impl<'k> Runner<'k> {
         Ok(writing)
     }
 
-    /// The groups that are active. A group that is active in part is an error.
+    /// The active groups. A partially active group is an error.
     fn whole_groups<'s>(
         &self,
         partition: &'s Partition,
@@ -457,14 +459,14 @@ fn diverged(kernel: &Kernel<'_>, site: u32, absent: usize) -> Box<Diagnostic> {
         Diagnostic::new(
             Code::Deadlock,
             span,
-            "a spec of several threads runs with some of them absent",
+            "some threads of a group do not execute a spec of the whole group",
         )
-        .label(format!("{absent} threads of a group do not take part"))
-        .help("move it out of the condition, or make the condition the same for the whole group"),
+        .label(format!("{absent} threads of a group are not active"))
+        .help("move the spec out of the condition, or use a condition that is equal for the group"),
     )
 }
 
-/// A scalar and bits, as a person reads them.
+/// The text of a scalar value.
 pub(crate) fn value_text(scalar: Scalar, raw: u64) -> String {
     if scalar.is_float() {
         format!("{}", crate::num::decode(scalar, raw))

@@ -1,36 +1,37 @@
-//! Describes the wrong elements of a tensor: their number, a property that they share, and a
-//! picture in text.
+//! Describes the wrong elements of a tensor: their number, a common property, and a picture in
+//! text.
 
 use crate::plan::coordinates;
 
 /// Threads of a warp.
 const WARP: u16 = 32;
-/// Rows and columns of a picture.
+/// The largest number of rows and columns of a picture.
 const MOST: (i64, i64) = (16, 48);
-/// Most elements that are looked at.
+/// The largest number of inspected elements.
 const MOST_ELEMENTS: usize = 1 << 16;
 
-/// Elements of a tensor that were compared.
+/// The compared elements of a tensor.
 pub(crate) struct Elements<'a> {
-    /// Extents of the tensor.
+    /// The extents of the tensor.
     modes: &'a [i64],
-    /// Coordinates, whether it is wrong, and which thread wrote it last.
+    /// For each element: coordinates, whether it is wrong, and the thread that wrote it last.
     all: Vec<(Vec<i64>, bool, Option<u16>)>,
 }
 
 impl<'a> Elements<'a> {
-    /// No elements yet, of a tensor with these extents.
+    /// An empty list for a tensor with these extents.
     pub(crate) fn of(modes: &'a [i64]) -> Self {
         Elements { modes, all: vec![] }
     }
 
-    /// Adds an element by its column-major number. Returns whether more are wanted.
+    /// Adds an element by its column-major number. Returns whether the list has room for more.
     pub(crate) fn add(&mut self, e: i64, wrong: bool, writer: Option<u16>) -> bool {
         self.all.push((coordinates(self.modes, e), wrong, writer));
         self.all.len() < MOST_ELEMENTS
     }
 
-    /// `64 of 4096 elements are wrong: all of [0..8, 0..8]`, with a picture where not all are.
+    /// The text `64 of 4096 elements are wrong: all of [0..8, 0..8]`, with a picture unless all are
+    /// wrong.
     pub(crate) fn note(&self) -> String {
         let wrong = self.all.iter().filter(|(_, wrong, _)| *wrong).count();
         let all = self.all.len();
@@ -51,7 +52,7 @@ impl<'a> Elements<'a> {
         note
     }
 
-    /// From where to where elements go, along each mode.
+    /// The range of the elements along each mode.
     fn ranges(&self, only_wrong: bool) -> Vec<(i64, i64)> {
         let mut ranges = vec![(i64::MAX, 0); self.modes.len()];
         for (at, ..) in self.all.iter().filter(|(_, wrong, _)| *wrong || !only_wrong) {
@@ -62,7 +63,7 @@ impl<'a> Elements<'a> {
         ranges
     }
 
-    /// A property that exactly the wrong elements have.
+    /// A property of exactly the wrong elements.
     fn common(&self) -> Option<String> {
         self.boxed().or_else(|| self.by_writer()).or_else(|| self.periodic())
     }
@@ -72,7 +73,7 @@ impl<'a> Elements<'a> {
         self.all.iter().all(|(at, wrong, writer)| holds(at, *writer) == *wrong)
     }
 
-    /// One tile.
+    /// The wrong elements are one tile.
     fn boxed(&self) -> Option<String> {
         let ranges = self.ranges(true);
         let inside = |at: &[i64], _| at.iter().zip(&ranges).all(|(c, r)| r.0 <= *c && *c < r.1);
@@ -80,7 +81,7 @@ impl<'a> Elements<'a> {
         self.exactly(inside).then(|| format!("all of [{}]", text.join(", ")))
     }
 
-    /// All elements that one warp or one thread wrote.
+    /// The wrong elements are all elements that one warp or one thread wrote.
     fn by_writer(&self) -> Option<String> {
         let thread = self.all.iter().find(|(_, wrong, _)| *wrong)?.2?;
         if self.exactly(|_, writer| writer == Some(thread)) {
@@ -91,7 +92,8 @@ impl<'a> Elements<'a> {
             .then(|| format!("all that warp {} wrote", warp(thread)))
     }
 
-    /// Every n-th coordinate along a mode, as a wrong stage or mask leaves.
+    /// The wrong elements are at every n-th coordinate along a mode, as after a wrong stage or
+    /// mask.
     fn periodic(&self) -> Option<String> {
         let first = &self.all.iter().find(|(_, wrong, _)| *wrong)?.0;
         for (m, (from, to)) in self.ranges(false).into_iter().enumerate() {
@@ -105,8 +107,8 @@ impl<'a> Elements<'a> {
         None
     }
 
-    /// Rows and columns of what was compared, several in one sign where they are many; later modes
-    /// are columns, too.
+    /// A picture of the rows and columns of the compared elements; a character stands for several
+    /// elements of a large tensor. Modes after the first are columns.
     fn picture(&self) -> Option<String> {
         let ranges = self.ranges(false);
         let extent = |(from, to): &(i64, i64)| to - from;
@@ -120,7 +122,7 @@ impl<'a> Elements<'a> {
         };
         let sign = ((rows + MOST.0 - 1) / MOST.0, (columns - 1) / MOST.1 + 1);
         let (height, width) = ((rows - 1) / sign.0 + 1, (columns - 1) / sign.1 + 1);
-        // Right and wrong ones of each sign.
+        // The numbers of correct and wrong elements of each character.
         let mut signs = vec![(0, 0); usize::try_from(height.checked_mul(width)?).ok()?];
         for (at, wrong, _) in &self.all {
             let mut own = at.iter().zip(&ranges).map(|(c, range)| (c - range.0, extent(range)));
@@ -138,12 +140,14 @@ impl<'a> Elements<'a> {
         let shown: Vec<char> = shown.collect();
         let lines = shown.chunks(width as usize).map(|line| line.iter().collect::<String>());
         let what = match sign {
-            (1, 1) => "a sign is an element".to_owned(),
-            (m, n) => format!("a sign is {m}x{n} elements"),
+            (1, 1) => "a character is an element".to_owned(),
+            (m, n) => format!("a character is {m}x{n} elements"),
         };
         let corner = ranges.iter().map(|(from, _)| from.to_string()).collect::<Vec<_>>().join(",");
         let lines = lines.collect::<Vec<_>>().join("\n");
-        Some(format!("{lines}\nfrom [{corner}] on, {what}: `#` wrong, `+` some of them, `.` right"))
+        Some(format!(
+            "{lines}\nfrom [{corner}] on, {what}: `#` all wrong, `+` some wrong, `.` correct"
+        ))
     }
 }
 
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn wrong_elements_are_described() {
         let one = |e: i64| (e % 128) as u16;
         assert_eq!(note(&[4, 4], |_| true, one), "all 16 elements that were compared are wrong");
         let tile = note(&[4, 4], |e| e % 4 < 2 && e / 4 >= 2, one);

@@ -1,7 +1,7 @@
-//! Sums of products, for values of any arithmetic.
+//! Sums of products, generic over the arithmetic.
 
-/// Adds products to the sums of each column, in the order of k. There are l batches, and rows count
-/// those of all of them.
+/// Adds products to the sums of each column, in the order of k. There are l batches; `rows` counts
+/// the rows of all batches.
 #[inline]
 pub(super) fn add_products(
     [l, rows, k]: [usize; 3],
@@ -10,7 +10,7 @@ pub(super) fn add_products(
     sums: &mut [f64],
     add: impl Fn(f64, f64, f64) -> f64 + Copy,
 ) {
-    /// Products that are added to a sum while it is at hand.
+    /// The number of products that are added to a sum while it is in a register.
     const DEEP: usize = 4;
     for (i, sums) in sums.chunks_exact_mut(rows.max(1)).enumerate() {
         let deep = if l == 1 { k / DEEP * DEEP } else { 0 };
@@ -36,7 +36,7 @@ pub(super) fn add_products(
     }
 }
 
-/// Adds so many products to each sum, one after the other.
+/// Adds `N` products to each sum, one after the other.
 #[inline]
 fn add_several<const N: usize>(
     columns: [&[f64]; N],

@@ -1,22 +1,22 @@
-//! Which converged set runs, and what a statement does to it.
+//! The order in which converged sets run, and the effect of each statement on a set.
 //!
-//! Of the sets that can go on the one farthest behind runs, unless a schedule is drawn. Invariant:
-//! a set that needs other threads waits only while some of them are behind it.
+//! Among the sets that can continue, the set that is farthest behind runs, unless the schedule is
+//! random. Invariant: a set that needs other threads waits only while some of them are behind it.
 
 use super::converged::{ConvergedSet, Frame, Kind, Status};
-use super::{Runner, blame, diverged};
+use super::{Runner, diverged, errors};
 use crate::index::{BadIndex, Compare, Index, LoopValue};
 use crate::plan::{Checked, How, Kernel, Mask, Node, Partition, SyncNode};
 use carbyne_ir::cancel;
 use std::cmp::Ordering;
 
-/// What became of a converged set.
+/// The state of a converged set after a statement.
 enum Step {
-    /// It goes on.
+    /// The set continues.
     On,
-    /// It waits, as its status says.
+    /// The set waits, as its status states.
     Waits,
-    /// It has ended.
+    /// The set has ended.
     Ended,
 }
 
@@ -37,7 +37,7 @@ impl<'k> Runner<'k> {
                     let flying = self.flying.front().map(|copy| copy.site);
                     let landed = || self.blocks.iter().find_map(|b| b.never_waited_for());
                     return match flying.or_else(landed) {
-                        Some(site) => Err(blame::ends_before(self.kernel, site)),
+                        Some(site) => Err(errors::ends_before(self.kernel, site)),
                         None => self.end_after_others(),
                     };
                 }
@@ -68,7 +68,7 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// Lets waiting sets look again at what they wait for, if something has happened.
+    /// Makes waiting sets check their conditions again, if an event has occurred.
     fn wake_up(&mut self) {
         if std::mem::take(&mut self.wake) {
             for set in self.converged.iter_mut().filter(|s| s.status == Status::Waiting) {
@@ -77,14 +77,14 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// Evaluates from now on with the block and the loop variables of this set.
+    /// Switches the environment to the block and the loop variables of this set.
     pub(super) fn resume(&mut self, set: &ConvergedSet<'_>) {
         self.rank = set.rank;
         self.env.block = self.first + set.rank as i64;
         self.env.loops.clone_from(&set.loops);
     }
 
-    /// Takes the set that runs next out of the list.
+    /// Removes the set that runs next from the list.
     fn next(&mut self) -> Option<ConvergedSet<'k>> {
         let ready = |s: &(usize, &ConvergedSet<'_>)| s.1.status == Status::Ready;
         if let Some(dice) = &mut self.dice {
@@ -95,7 +95,7 @@ impl<'k> Runner<'k> {
         }
         let order = |a: &ConvergedSet<'_>, b: &ConvergedSet<'_>| match a.rank == b.rank {
             true => a.compare(b),
-            // Blocks of a cluster take turns, statement by statement.
+            // The blocks of a cluster alternate, statement by statement.
             false => a.compare(b).then(a.rank.cmp(&b.rank)),
         };
         let (i, _) =
@@ -103,7 +103,7 @@ impl<'k> Runner<'k> {
         Some(self.converged.swap_remove(i))
     }
 
-    /// Puts a set back. It reconverges with a set at its position if there is one.
+    /// Puts a set back. The set reconverges with a set at its position, if one exists.
     fn put(&mut self, set: ConvergedSet<'k>) {
         let stands = |s: &ConvergedSet<'_>| matches!(s.status, Status::Ready | Status::Meeting);
         let same = self.converged.iter_mut().find(|other| {
@@ -121,8 +121,8 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// Whether some of the threads may still join the set: they are behind it, or at its position
-    /// in a set that will reconverge with it.
+    /// Whether some of the threads may still join the set: they are behind it, or in a set at its
+    /// position that will reconverge with it.
     fn may_come(&self, set: &ConvergedSet<'_>, threads: &Mask) -> bool {
         let there = |s: &ConvergedSet<'_>| matches!(s.status, Status::Ready | Status::Meeting);
         self.converged.iter().any(|other| {
@@ -136,7 +136,7 @@ impl<'k> Runner<'k> {
         })
     }
 
-    /// Lets shared memory know in which turns of loops these threads are.
+    /// Records in shared memory the loop iterations of these threads.
     fn enter_turns(&mut self, set: &ConvergedSet<'k>) {
         if !self.kernel.shared.begins_again() {
             return;
@@ -211,7 +211,7 @@ impl<'k> Runner<'k> {
                         set.status = Status::Meeting;
                         return Ok(Step::Waits);
                     }
-                    return Err(blame::deadlock(self.kernel, *site, &absent));
+                    return Err(errors::deadlock(self.kernel, *site, &absent));
                 }
                 self.passes(*site, &mask);
                 self.synchronize(&mask);
@@ -232,7 +232,7 @@ impl<'k> Runner<'k> {
         Ok(Step::On)
     }
 
-    /// Executes a spec, if the threads that it needs are there.
+    /// Executes a spec, if all threads that it needs are present.
     fn try_leaf(&mut self, set: &mut ConvergedSet<'k>, i: usize, mask: &Mask) -> Checked<Step> {
         let leaf = &self.kernel.leaves[i];
         let partition = self.kernel.thread_tensors[leaf.threads].partition(&self.env)?;
@@ -258,7 +258,7 @@ impl<'k> Runner<'k> {
         Ok(Step::On)
     }
 
-    /// Whether a body waits for the other threads of its group, before it is compared with the
+    /// Whether a body waits for the other threads of its group, before its comparison with the
     /// meaning of its spec.
     fn waits_to_compare(
         &mut self,
@@ -278,8 +278,8 @@ impl<'k> Runner<'k> {
         Ok(false)
     }
 
-    /// The first value of a loop variable, the end of the loop, and the threads that enter it;
-    /// `None` if no thread does.
+    /// The first value of a loop variable, the end of the loop, and the threads that enter the
+    /// loop; `None` if no thread enters it.
     fn trips(
         &self,
         start: &Index,
@@ -288,7 +288,7 @@ impl<'k> Runner<'k> {
         site: u32,
     ) -> Checked<Option<(LoopValue, LoopValue, Mask)>> {
         if start.is_uniform() && end.is_uniform() {
-            let bad = |e: BadIndex| blame::bad_index(self.kernel, site, e);
+            let bad = |e: BadIndex| errors::bad_index(self.kernel, site, e);
             let first = start.base(&self.env).map_err(bad)?;
             let end = end.base(&self.env).map_err(bad)?;
             let trips = (LoopValue::Uniform(first), LoopValue::Uniform(end), *mask);
@@ -323,7 +323,7 @@ impl<'k> Runner<'k> {
         Ok(yes)
     }
 
-    /// Lets warps whose lanes agree go their own way; divergent warps take one branch after the
+    /// Separates warps whose lanes all take one branch; divergent warps take one branch after the
     /// other.
     fn part(
         &mut self,
@@ -346,15 +346,15 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// Synchronizes, if the threads that it needs are there. Whole warps that go on part from those
-    /// that wait.
+    /// Executes a synchronization statement, if all threads that it needs are present. Complete
+    /// warps that continue separate from those that wait.
     fn try_sync(
         &mut self,
         set: &mut ConvergedSet<'k>,
         sync: &SyncNode,
         mask: &Mask,
     ) -> Checked<Step> {
-        // What it does to mbarriers is no part of what was executed before.
+        // The effects on mbarriers do not belong to the previous execution.
         self.serial = self.serial.wrapping_add(1);
         let absent = self.absent(sync, mask);
         if !absent.is_empty() && self.may_come(set, &absent) {
@@ -385,12 +385,12 @@ impl<'k> Runner<'k> {
         let mut all = true;
         for c in cond {
             let holds = c.holds(&self.env, thread);
-            all &= holds.map_err(|e| blame::bad_index(self.kernel, site, e))?;
+            all &= holds.map_err(|e| errors::bad_index(self.kernel, site, e))?;
         }
         Ok(all)
     }
 
-    /// Leaves a list of statements after its last one.
+    /// Leaves a list of statements after its last statement.
     fn leave(&mut self, set: &mut ConvergedSet<'k>) -> Checked<Step> {
         let depth = set.frames.len();
         let parent = depth.checked_sub(2).and_then(|i| set.frames.get(i));
@@ -401,15 +401,15 @@ impl<'k> Runner<'k> {
                 let mask = frame.mask;
                 for t in mask.threads() {
                     if let Some(site) = self.blocks[self.rank].still_reads(t) {
-                        return Err(blame::ends_early(self.kernel, site, t));
+                        return Err(errors::ends_early(self.kernel, site, t));
                     }
                     if let Some(site) = self.blocks[self.rank].still_copies(t) {
-                        return Err(blame::ends_while_copied(self.kernel, site, t));
+                        return Err(errors::ends_while_copied(self.kernel, site, t));
                     }
                 }
                 for warp in (0..self.kernel.n_warps).filter(|w| mask.warps() >> w & 1 == 1) {
                     if let Some(site) = self.blocks[self.rank].flights.still_reads(warp) {
-                        return Err(blame::ends_while_multiplying(self.kernel, site));
+                        return Err(errors::ends_while_multiplying(self.kernel, site));
                     }
                 }
                 return Ok(Step::Ended);
@@ -473,7 +473,7 @@ impl<'k> Runner<'k> {
         Ok(Step::On)
     }
 
-    /// Lets whole warps whose threads all skip a statement go on behind it.
+    /// Lets complete warps whose threads all skip a statement continue after the statement.
     fn send_on(&mut self, set: &mut ConvergedSet<'k>, past: &Mask) {
         let warps = past.warps() & !set.mask().without(past).warps();
         if warps == 0 {
@@ -486,7 +486,8 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// Lets whole warps that have finished a loop go on behind it, while others begin an iteration.
+    /// Lets complete warps that have finished a loop continue after the loop, while others begin an
+    /// iteration.
     fn send_out(&mut self, set: &mut ConvergedSet<'k>, through: &Mask, going: &Mask) {
         let warps = through.warps() & !going.warps();
         if warps == 0 {
@@ -500,8 +501,7 @@ impl<'k> Runner<'k> {
         }
     }
 
-    /// A barrier of each of these groups, by itself: those that are complete go on, the others
-    /// wait.
+    /// Executes a separate barrier of each group: complete groups continue, the others wait.
     fn own_barrier(
         &mut self,
         set: &mut ConvergedSet<'k>,
@@ -539,7 +539,7 @@ impl<'k> Runner<'k> {
         self.named_barrier(set, *last, site)
     }
 
-    /// A barrier of some threads, wherever each of them is.
+    /// Executes a barrier of some threads, which may be at different barrier statements.
     fn named_barrier(
         &mut self,
         set: &mut ConvergedSet<'k>,
@@ -571,8 +571,8 @@ impl<'k> Runner<'k> {
         Ok(Step::On)
     }
 
-    /// No set can go on. One that waits only for a body to be compared no longer does. If there is
-    /// none, the one farthest behind is to blame.
+    /// Handles a state in which no set can continue. First releases a set that waits only for the
+    /// comparison of a body. Without such a set, reports the set that is farthest behind.
     fn stuck(&mut self) -> Checked<()> {
         let order = |a: &&mut ConvergedSet<'_>, b: &&mut ConvergedSet<'_>| {
             a.compare(b).then(a.rank.cmp(&b.rank))
@@ -583,7 +583,8 @@ impl<'k> Runner<'k> {
             s.status == Status::Meeting && body && !s.alone
         };
         if let Some(set) = self.converged.iter_mut().filter(compares).min_by(order) {
-            // Its threads wait for each other across the body: it cannot be compared.
+            // Its threads synchronize with each other inside the body, so the body cannot be
+            // compared.
             (set.status, set.alone) = (Status::Ready, true);
             return Ok(());
         }
@@ -599,7 +600,7 @@ impl<'k> Runner<'k> {
                     .iter()
                     .filter(|s| s.rank == rank && s.status == Status::Barrier(named))
                     .fold(Mask::NONE, |all, s| all.or(&s.mask()));
-                Err(blame::deadlock(self.kernel, site, &named.without(&arrived)))
+                Err(errors::deadlock(self.kernel, site, &named.without(&arrived)))
             }
             Status::Waiting => {
                 let mut waiting: Vec<ConvergedSet<'_>> = self
@@ -621,7 +622,7 @@ impl<'k> Runner<'k> {
     }
 }
 
-/// The statement that a converged set is at.
+/// The current statement of a converged set.
 fn site_of(kernel: &Kernel<'_>, set: &ConvergedSet<'_>) -> Option<u32> {
     let frame = set.frames.last()?;
     match frame.nodes.get(frame.at)? {
@@ -636,8 +637,8 @@ fn site_of(kernel: &Kernel<'_>, set: &ConvergedSet<'_>) -> Option<u32> {
     }
 }
 
-/// The absent threads of groups that are active in part. For an atom, those of the windows of warps
-/// that it takes at once.
+/// The absent threads of partially active groups. For an atom, those of the windows of warps that
+/// the atom takes at once.
 pub(super) fn missing(partition: &Partition, active: &Mask, window: usize) -> Mask {
     let mut missing = Mask::NONE;
     if active.contains(&partition.mask) && window <= 32 {

@@ -1,7 +1,7 @@
-//! Shadows of what instructions compute: the same functions of the operands' shadows, in binary64,
-//! nothing rounded to any type. See [`crate::state::Value`].
+//! The shadows of results of instructions: the instruction's function of the operands' shadows, in
+//! binary64, without rounding to any type. See [`crate::state::Value`].
 //!
-//! Integers keep to their types here as everywhere; what makes an integer of a float rounds the
+//! Shadows of integers stay within their types; a cast from a float to an integer rounds the
 //! shadow.
 
 use super::products::add_products;
@@ -12,7 +12,7 @@ use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::program::CastRole;
 use carbyne_ir::scalar::Scalar;
 
-/// A result as its type has it: floats are kept as they are, integers made whole.
+/// The shadow of a result of a type: floats are unchanged, integers are rounded to integers.
 #[inline]
 pub(super) fn settled(to: Scalar, shadow: f64) -> f64 {
     match to {
@@ -22,9 +22,9 @@ pub(super) fn settled(to: Scalar, shadow: f64) -> f64 {
     }
 }
 
-/// Narrows the results of a cast between floats, by what the cast is to the meaning
+/// Narrows the results of a cast between floats, by the role of the cast in the meaning
 /// ([`denote::narrowed`]). Returns the first number beyond the range of the type and its result,
-/// unless the meaning has the cast.
+/// unless the meaning contains the cast.
 pub(super) fn narrow(role: CastRole, to: Scalar, results: &mut [f64]) -> Option<(f64, f64)> {
     let mut beyond = None;
     for x in results {
@@ -37,7 +37,7 @@ pub(super) fn narrow(role: CastRole, to: Scalar, results: &mut [f64]) -> Option<
     beyond
 }
 
-/// One operand.
+/// A function of one operand.
 #[inline]
 fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: f64) -> f64 {
     let exact = denote::unary(op, x);
@@ -48,7 +48,7 @@ fn unary(op: UnaryOp, from: Scalar, to: Scalar, x: f64) -> f64 {
     }
 }
 
-/// Two operands of one type.
+/// A function of two operands of one type.
 #[inline]
 pub(super) fn binary(op: BinaryOp, from: Scalar, x: f64, y: f64) -> f64 {
     match from.is_float() || op.compares() {
@@ -57,7 +57,7 @@ pub(super) fn binary(op: BinaryOp, from: Scalar, x: f64, y: f64) -> f64 {
     }
 }
 
-/// All elements to one, in their order.
+/// Reduces all elements to one, in order.
 fn reduce(op: ReduceOp, scalar: Scalar, tile: &[f64]) -> f64 {
     tile.iter().copied().reduce(|x, y| denote::fold(op, scalar, x, y)).unwrap_or(0.0)
 }
@@ -70,8 +70,8 @@ pub(super) fn matmul([l, m, _, k]: [usize; 4], to: Scalar, a: &[f64], b: &[f64],
     }
 }
 
-/// The shadows of an atom's results from those of its tiles, by number. `output` holds the
-/// accumulator's, for an atom that reads it. What only moves values is not computed here.
+/// The shadows of an atom's results from the shadows of its tiles. `output` holds the shadows of
+/// the accumulator, for an atom that reads it. Atoms that only move elements are handled elsewhere.
 pub(super) fn compute<'t>(
     op: &BoundOp,
     tile: &impl Fn(usize) -> &'t [f64],
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_rounded_but_to_integers() {
+    fn shadows_round_to_integers_only() {
         use Scalar::{Bool, F16, F32, I8, I32};
         let x = 1.0 + 0.5f64.powi(40);
         assert_eq!(unary(UnaryOp::Cast, F32, F16, x), x);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn products_of_batches_keep_apart() {
+    fn products_of_batches_are_separate() {
         // l = 2, m = n = k = 1: two products.
         let mut d = [1.0, 2.0];
         matmul([2, 1, 1, 1], Scalar::F16, &[3.0, 5.0], &[7.0, 11.0], &mut d);

@@ -1,14 +1,15 @@
-//! Exchange of registers between the lanes of a group, within a warp.
+//! Shuffles: the exchange of registers between the lanes of a group, within a warp.
 
 use super::Runner;
 use super::arith::source_lane;
-use super::blame::{self, ElementAccess};
+use super::errors::{self, ElementAccess};
 use crate::plan::{Checked, LeafSpec, Mask, Partition, Source};
 use carbyne_ir::ast::ShflOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 
 impl Runner<'_> {
-    /// Every lane receives the values of another; where there is no such lane it keeps its own.
+    /// Every lane receives the values of another lane, or keeps its own if the source lane does not
+    /// exist.
     pub(super) fn shuffle(
         &mut self,
         leaf: &LeafSpec,
@@ -19,18 +20,18 @@ impl Runner<'_> {
     ) -> Checked<()> {
         let kernel = self.kernel;
         let (&[Source::View(from)], &[to]) = (&leaf.inputs[..], &leaf.outputs[..]) else {
-            return Err(refuse(self, leaf, "it moves one tensor to another"));
+            return Err(refuse(self, leaf, "it needs one input and one output"));
         };
         let (source, target) = (&kernel.views[from], &kernel.views[to]);
         if source.size != target.size || source.dist.is_some() || target.dist.is_some() {
-            return Err(refuse(self, leaf, "its operands are not each thread's own registers"));
+            return Err(refuse(self, leaf, "its operands are not plain registers of each thread"));
         }
         for group in self.whole_groups(partition, active, leaf.site)? {
             if group.len() > 32 {
                 return Err(refuse(
                     self,
                     leaf,
-                    "a group of more than 32 threads exchanges nothing",
+                    "a group of more than 32 threads cannot exchange registers",
                 ));
             }
             let mut received = Vec::new();
@@ -45,7 +46,7 @@ impl Runner<'_> {
                         Err(failure) => {
                             let access = ElementAccess { view: from, at, write: false, thread };
                             let block = self.env.block;
-                            return blame::failed(kernel, block, &who, &access, &failure);
+                            return errors::failed(kernel, block, &who, &access, &failure);
                         }
                     }
                 }
@@ -61,7 +62,7 @@ impl Runner<'_> {
                         self.blocks[self.rank].write(target, at, value, thread, &who, false)
                     {
                         let access = ElementAccess { view: to, at, write: true, thread };
-                        return blame::failed(kernel, self.env.block, &who, &access, &failure);
+                        return errors::failed(kernel, self.env.block, &who, &access, &failure);
                     }
                 }
             }
@@ -73,7 +74,7 @@ impl Runner<'_> {
 fn refuse(runner: &Runner<'_>, leaf: &LeafSpec, why: &str) -> Box<Diagnostic> {
     let span = runner.kernel.sites[leaf.site as usize].span;
     Box::new(
-        Diagnostic::new(Code::NoDenotation, span, "the exchange has no meaning")
+        Diagnostic::new(Code::NoDenotation, span, "the exchange cannot be executed")
             .label(why.to_owned())
             .help("exchange plain registers within tiles of a warp"),
     )

@@ -1,8 +1,8 @@
-//! Synchronization statements: groups of copies, mbarriers, the barrier of a cluster.
+//! Synchronization statements: groups of copies, mbarriers, and the barrier of a cluster.
 
 use super::Runner;
-use super::blame::{self, ElementAccess};
 use super::converged::ConvergedSet;
+use super::errors::{self, ElementAccess};
 use crate::plan::{Checked, Mask, Node, SyncNode};
 use crate::state::clock::Part;
 use crate::state::{GlobalElement, Misuse, Unmet, Value};
@@ -79,7 +79,7 @@ impl Runner<'_> {
                 }
             }
             SyncOp::RegistersInc | SyncOp::RegistersDec => self.hand_over(sync, active)?,
-            // Told to the hardware; without a meaning here.
+            // Hints for the hardware, without an effect here.
             SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => {}
         }
         Ok(())
@@ -160,7 +160,7 @@ impl Runner<'_> {
         Ok(waiting)
     }
 
-    /// What a thread's wait lacks, and of which barrier.
+    /// The unmet condition of a thread's wait, with the name of the barrier.
     fn unmet(&mut self, sync: &SyncNode, thread: usize) -> Checked<Option<Lack>> {
         if sync.op == SyncOp::RegistersInc {
             let wanted = self.number(sync, thread)?;
@@ -173,11 +173,12 @@ impl Runner<'_> {
             let lack = Lack {
                 what: format!("{wanted} registers"),
                 missing: format!(
-                    "its group has {} a thread and needs {needed} more in all, {} are free",
+                    "its group has {} registers per thread and needs {needed} more in total, \
+                     {} are free",
                     pool.of(thread / 32),
                     pool.free()
                 ),
-                help: "release more by `registers.dec` of other warp groups, or request fewer",
+                help: "release more with `registers.dec` in other warp groups, or request fewer",
             };
             return Ok((needed > pool.free()).then_some(lack));
         }
@@ -197,7 +198,7 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    /// The error about converged sets that wait for ever. It blames the first of them.
+    /// The error about converged sets that wait forever. The primary location is the first of them.
     pub(super) fn waits_for_ever(&mut self, sets: &[ConvergedSet<'_>]) -> Checked<()> {
         let mut error: Option<Diagnostic> = None;
         for set in sets {
@@ -232,7 +233,7 @@ impl Runner<'_> {
         error.map_or(Ok(()), |e| Err(Box::new(e)))
     }
 
-    /// Warp groups get the registers that they ask for, or release those beyond.
+    /// Warp groups acquire the requested registers, or release the excess registers.
     fn hand_over(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
         for warps in groups(sync, active) {
             let thread = warps[0] * 32;
@@ -246,7 +247,8 @@ impl Runner<'_> {
             };
             if wrong {
                 let span = self.kernel.sites[sync.site as usize].span;
-                let text = format!("`{}` to {registers} of a thread that has {held}", sync.op);
+                let text =
+                    format!("`{}` to {registers} registers for threads that have {held}", sync.op);
                 return Err(Box::new(
                     Diagnostic::new(Code::BarrierMisuse, span, text)
                         .label(format!("block {}, thread {thread}", self.env.block))
@@ -264,7 +266,7 @@ impl Runner<'_> {
         lanes.map(|(warp, lanes)| Part { rank: self.rank, warp, lanes: *lanes }).collect()
     }
 
-    /// A thread's number among those of the cluster, and how many there are.
+    /// The number of a thread in the cluster, and the number of threads of the cluster.
     fn in_cluster(&self, thread: usize) -> (usize, usize) {
         let n = self.kernel.n_threads;
         (self.rank * n + thread, self.kernel.cluster * n)
@@ -294,11 +296,11 @@ impl Runner<'_> {
                 format!("`{}` with {} {number}", sync.op, takes.name),
             )
             .label(format!("block {}, thread {thread}", self.env.block))
-            .help(format!("it takes {takes}")),
+            .help(format!("write {takes}")),
         )
     }
 
-    /// The block of the cluster in whose memory a thread's view lies.
+    /// The rank of the block in whose memory a thread's view lies.
     pub(super) fn peer(&self, view: usize, thread: usize, site: u32) -> Checked<usize> {
         let Some(rank) = &self.kernel.views[view].peer else { return Ok(self.rank) };
         let rank = self.index(rank, thread, site)?;
@@ -307,17 +309,17 @@ impl Runner<'_> {
             None => {
                 let n = self.blocks.len();
                 let span = self.kernel.sites[site as usize].span;
-                let text = format!("block {rank} of a cluster of {n} is named");
+                let text = format!("the statement names block {rank} of a cluster of {n} blocks");
                 Err(Box::new(
                     Diagnostic::new(Code::BarrierMisuse, span, text)
                         .label(format!("block {}, thread {thread}", self.env.block))
-                        .help("ranks count the blocks of a cluster from 0"),
+                        .help("number the blocks of a cluster from 0"),
                 ))
             }
         }
     }
 
-    /// The number that all these lanes give; none where they differ.
+    /// The number that all these lanes pass; none if the numbers differ.
     fn number_of_all(&self, sync: &SyncNode, warp: usize, lanes: u32) -> Checked<Option<i64>> {
         let mut all = threads(Part { rank: self.rank, warp, lanes });
         let Some(first) = all.next() else { return Ok(None) };
@@ -330,7 +332,7 @@ impl Runner<'_> {
         Ok(Some(number))
     }
 
-    /// Threads that execute the statement together and are absent.
+    /// The absent threads of groups that execute the statement together.
     pub(super) fn absent(&self, sync: &SyncNode, active: &Mask) -> Mask {
         let mut absent = Mask::NONE;
         if sync.group < 32 {
@@ -347,7 +349,8 @@ impl Runner<'_> {
         absent
     }
 
-    /// The groups that execute the statement together are active as a whole or not at all.
+    /// Checks that either all threads of each group that executes the statement together are active
+    /// or none.
     fn whole_warps(&self, sync: &SyncNode, active: &Mask) -> Checked<()> {
         let absent = self.absent(sync, active);
         let partial = sync.group >= 32 && !active.threads().count().is_multiple_of(sync.group);
@@ -358,7 +361,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Block, offset and byte of every mbarrier of a thread's view, each access to it noted.
+    /// The block, offset and byte of every mbarrier of a thread's view; records the accesses.
     fn barriers(&mut self, sync: &SyncNode, thread: usize) -> Checked<Vec<(usize, i64, usize)>> {
         let Some(index) = sync.view else { return Ok(Vec::new()) };
         let write = sync.op == SyncOp::MbarrierInit;
@@ -372,8 +375,8 @@ impl Runner<'_> {
         Ok(list)
     }
 
-    /// Offset and byte of an mbarrier of a block, an element of a view, which the thread is about
-    /// to use. The init counts as a write that everything else must come after.
+    /// The offset and byte of an mbarrier of a block, an element of a view, for an access of the
+    /// thread. The initialization counts as a write that must come before all other accesses.
     pub(super) fn mbarrier_at(
         &mut self,
         rank: usize,
@@ -403,14 +406,14 @@ impl Runner<'_> {
         };
         if let Err(failure) = accessed {
             let access = ElementAccess { view: index, at, write, thread };
-            return blame::failed(kernel, self.env.block, &who, &access, &failure);
+            return errors::failed(kernel, self.env.block, &who, &access, &failure);
         }
         Ok(byte.map(|byte| (at, byte)))
     }
 
-    /// A warp's statement on mbarriers.
+    /// Executes a warp's statement on mbarriers.
     fn mbarriers(&mut self, sync: &SyncNode, part: Part) -> Checked<()> {
-        // Lanes that name one barrier arrive or wait together.
+        // Lanes with the same barrier arrive or wait together.
         let mut named: BTreeMap<(usize, usize, i64), u32> = BTreeMap::new();
         for t in threads(part) {
             for (rank, at, byte) in self.barriers(sync, t)? {
@@ -433,7 +436,7 @@ impl Runner<'_> {
             }
             let mut left = lanes;
             while left != 0 {
-                // Lanes behind the one that completes the phase belong to the next.
+                // Lanes after the lane that completes the phase belong to the next phase.
                 let each = if sync.op == SyncOp::MbarrierArrive {
                     self.number_of_all(sync, part.warp, left)?
                 } else {
@@ -449,7 +452,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Lanes of a warp arrive at an mbarrier, or make it ready.
+    /// Lanes of a warp arrive at an mbarrier, or initialize it.
     fn arrive(
         &mut self,
         sync: &SyncNode,
@@ -537,15 +540,17 @@ impl Runner<'_> {
         .label(format!("block {}, thread {thread}", self.env.block))
         .help(help);
         Box::new(match other.map(|other| &sites[other as usize]) {
-            Some(other) => error.related(other.span, "of that phase, this may come later"),
+            Some(other) => {
+                error.related(other.span, "this statement of the earlier phase may execute later")
+            }
             None => error,
         })
     }
 }
 
-/// What somebody waits for.
+/// An unmet condition of a wait.
 struct Lack {
-    /// `phase 3 of %full[1]`
+    /// The condition, such as `phase 3 of %full[1]`.
     what: String,
     missing: String,
     help: &'static str,
@@ -558,13 +563,14 @@ impl Lack {
             what: format!("phase {phase} of {name}"),
             missing: match parity {
                 Some(parity) => format!(
-                    "parity {} is waited for, {phase} phases are complete, of phase {phase} {missing}",
+                    "the wait is for parity {}, {phase} phases are complete; in phase {phase}, \
+                     {missing}",
                     parity & 1
                 ),
                 None => missing,
             },
-            help: "compare the arrivals and bytes of the phase with who arrives, and the parity \
-                   with the round",
+            help: "compare the count and the bytes of the phase with its arrivals, and the parity \
+                   with the number of the phase",
         }
     }
 }
@@ -578,7 +584,7 @@ fn groups(sync: &SyncNode, active: &Mask) -> Vec<Vec<usize>> {
     all.filter(|g: &Vec<usize>| !g.is_empty()).collect()
 }
 
-/// The lowest `n` of some lanes.
+/// The lowest `n` of the lanes.
 fn lowest(lanes: u32, n: u32) -> u32 {
     let (mut left, mut out) = (lanes, 0);
     for _ in 0..n.min(lanes.count_ones()) {
@@ -589,7 +595,7 @@ fn lowest(lanes: u32, n: u32) -> u32 {
     out
 }
 
-/// The threads of a part in their order.
+/// The threads of a part in order.
 fn threads(part: Part) -> impl Iterator<Item = usize> {
     (0..32).filter(move |l| part.lanes >> l & 1 == 1).map(move |l| part.warp * 32 + l)
 }

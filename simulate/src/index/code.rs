@@ -2,22 +2,22 @@
 
 use crate::plan::Mask;
 
-/// An index that has no value: a sum or product beyond 64 bits, or a divisor below 1.
+/// An index without a value: a sum or product exceeds 64 bits, or a divisor is below 1.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an index leaves 64 bits or divides by a number below 1")]
+#[error("an index exceeds 64 bits or divides by a number below 1")]
 pub(crate) struct BadIndex;
 
 /// The value of a loop variable.
 #[derive(Clone, Debug)]
 pub(crate) enum LoopValue {
-    /// The same for all threads.
+    /// One value for all threads.
     Uniform(i64),
-    /// One for each thread of the block.
+    /// One value for each thread of the block.
     ByThread(Vec<i64>),
 }
 
 impl LoopValue {
-    /// Takes some threads' values from another.
+    /// Takes the values of some threads from another variable.
     pub(crate) fn take(&mut self, other: &LoopValue, threads: &Mask) {
         match (&mut *self, other) {
             (LoopValue::Uniform(a), LoopValue::Uniform(b)) if a == b => {}
@@ -26,7 +26,7 @@ impl LoopValue {
                     mine[t] = theirs[t];
                 }
             }
-            // What is not needed any more: a variable of a loop that both have left.
+            // The values are no longer needed: both sides have left the loop.
             _ => *self = other.clone(),
         }
     }
@@ -35,14 +35,14 @@ impl LoopValue {
 /// The values of the variables at a statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Env {
-    /// `blockIdx.x`
+    /// The block index, `blockIdx.x`.
     pub block: i64,
-    /// Values of the loop variables, by slot.
+    /// The values of the loop variables, by slot.
     pub loops: Vec<LoopValue>,
 }
 
 impl Env {
-    /// For expressions over the thread alone.
+    /// The environment for expressions that depend only on the thread.
     pub(crate) fn none() -> Self {
         Env { block: 0, loops: Vec::new() }
     }
@@ -64,14 +64,14 @@ pub(super) enum Op {
     Max,
 }
 
-/// Steps that leave one integer.
+/// Steps that compute one integer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Code {
     ops: Vec<Op>,
 }
 
 impl Code {
-    /// Whether the loop of this slot is mentioned.
+    /// Whether the code depends on the loop variable of this slot.
     pub(super) fn mentions(&self, slot: usize) -> bool {
         self.ops.contains(&Op::Loop(slot))
     }
@@ -92,14 +92,14 @@ impl Code {
         self.ops.len()
     }
 
-    /// Multiplies what the code leaves.
+    /// Multiplies the result of the code.
     pub(super) fn scale(&mut self, by: i64) {
         if by != 1 {
             self.ops.extend([Op::Const(by), Op::Mul]);
         }
     }
 
-    /// Adds what the other code leaves.
+    /// Adds the result of other code.
     pub(super) fn plus(&mut self, other: Code) {
         self.ops.extend(other.ops);
         self.ops.push(Op::Add);
@@ -157,7 +157,7 @@ fn apply(op: Op, a: i64, b: i64) -> Option<i64> {
 
 const SMALL: usize = 12;
 
-/// A stack that stays off the heap while it is small.
+/// A stack that needs no heap memory while it is small.
 struct Stack {
     small: [i64; SMALL],
     n: usize,

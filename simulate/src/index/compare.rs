@@ -7,21 +7,21 @@ use carbyne_ir::ast::CmpOp;
 /// A comparison of two indices.
 #[derive(Clone, Debug)]
 pub(crate) struct Compare {
-    /// Left side.
+    /// The left side.
     pub lhs: Index,
-    /// Comparison.
+    /// The comparison operator.
     pub op: CmpOp,
-    /// Right side.
+    /// The right side.
     pub rhs: Index,
 }
 
 impl Compare {
-    /// Whether it is the same for all threads.
+    /// Whether the comparison is uniform for all threads.
     pub(crate) fn is_uniform(&self) -> bool {
         self.lhs.is_uniform() && self.rhs.is_uniform()
     }
 
-    /// Whether it holds for a thread.
+    /// Whether the comparison holds for a thread.
     ///
     /// # Errors
     /// [`BadIndex`].

@@ -1,12 +1,12 @@
-//! Index expressions, made ready to be evaluated for every thread of a block.
+//! Index expressions, compiled for evaluation by every thread of a block.
 //!
-//! An expression of the program's arena becomes an [`Index`]: a part that is the same for all
-//! threads (constants, the block, loop variables), a part that depends on the thread alone,
-//! tabulated once for the whole kernel, and the rest, evaluated thread by thread. Most addresses
-//! have no such rest.
+//! An expression of the program's arena becomes an [`Index`] with three parts: a part that is
+//! uniform for all threads (constants, the block, loop variables), a part that depends only on the
+//! thread, tabulated once for the kernel, and the rest, evaluated for each thread. Most addresses
+//! have no rest.
 //!
-//! Invariant: an index that does not fit 64 bits or divides by a number below 1 is a fault of its
-//! own ([`BadIndex`]), never a wrapped number.
+//! Invariant: an index that exceeds 64 bits or divides by a number below 1 is an error
+//! ([`BadIndex`]), never a wrapped number.
 
 mod code;
 mod compare;
@@ -23,14 +23,13 @@ use carbyne_ir::program::{Program, VarKind};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the variables of one kernel stand for while it runs.
+/// The values of the variables of one kernel during its run.
 pub(crate) struct Variables<'p> {
     program: &'p Program,
     loops: HashMap<VarId, usize>,
     symbols: &'p HashMap<VarId, i64>,
     n_threads: usize,
-    /// Numbers that are read from memory, as numbers of the range that they have for these values
-    /// of symbols.
+    /// Numbers read from memory, restricted to their range for these values of symbols.
     within: HashMap<VarId, Dim>,
     /// For each loop slot, whether its value differs between threads.
     varying: Vec<bool>,
@@ -44,7 +43,7 @@ pub(crate) struct Index {
     mixed: Option<Code>,
 }
 
-/// Why an expression has no value here.
+/// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum NoIndex {
     #[error("`{0}` has no value here")]
@@ -59,7 +58,7 @@ pub(crate) enum NoIndex {
     Bad(#[from] BadIndex),
 }
 
-/// Which kinds of variables an expression holds.
+/// The kinds of variables in an expression.
 #[derive(Copy, Clone, Default, PartialEq)]
 struct Holds {
     thread: bool,
@@ -68,7 +67,7 @@ struct Holds {
 }
 
 impl<'p> Variables<'p> {
-    /// The variables of a kernel with so many threads a block.
+    /// The variables of a kernel with `n_threads` threads per block.
     pub(crate) fn new(
         program: &'p Program,
         symbols: &'p HashMap<VarId, i64>,
@@ -85,7 +84,7 @@ impl<'p> Variables<'p> {
         self.varying.len() - 1
     }
 
-    /// Notes what the elements of a tensor are from and below, one of which is this variable.
+    /// Records the declared range of a tensor whose element this variable is.
     pub(crate) fn narrow(&mut self, var: VarId, range: (Dim, Dim)) {
         let (Ok(lo), Ok(end)) = (self.constant(range.0), self.constant(range.1)) else { return };
         let VarInfo { name, .. } = self.arena().var_info(var);
@@ -95,10 +94,10 @@ impl<'p> Variables<'p> {
         }
     }
 
-    /// The value of an expression that may hold symbols with a value, and nothing else.
+    /// The value of an expression that contains no variables except symbols with a value.
     ///
     /// # Errors
-    /// The name of a variable that has no value here, or what went wrong.
+    /// The name of a variable without a value, or an arithmetic error.
     pub(crate) fn constant(&self, dim: Dim) -> Result<i64, NoIndex> {
         let value = |v: VarId| self.symbols.get(&v).copied();
         Ok(self.arena().eval(dim, &value)?)
@@ -109,18 +108,18 @@ impl<'p> Variables<'p> {
         self.symbols.get(&var).copied()
     }
 
-    /// A layout whose leaves may hold symbols with a value, and nothing else.
+    /// A layout that contains no variables except symbols with a value.
     ///
     /// # Errors
-    /// The name of a variable that has no value here, or what went wrong.
+    /// The name of a variable without a value, or an arithmetic error.
     pub(crate) fn layout(&self, layout: &Layout<Dim>) -> Result<Layout<i64>, NoIndex> {
         Ok(layout.eval(self.arena(), &|v| self.constant_of(v))?)
     }
 
-    /// As [`Variables::layout`], of a tensor that may have no elements.
+    /// The sizes of a tensor that may have no elements; see [`Variables::layout`].
     ///
     /// # Errors
-    /// The same.
+    /// The errors of [`Variables::layout`].
     pub(crate) fn sizes(&self, layout: &Layout<Dim>) -> Result<Sizes, NoIndex> {
         Ok(Sizes::eval(layout, self.arena(), &|v| self.constant_of(v))?)
     }
@@ -133,7 +132,7 @@ impl<'p> Variables<'p> {
         self.arena().range(known)
     }
 
-    /// The expression, ready to be evaluated.
+    /// Compiles an expression.
     ///
     /// # Errors
     /// A variable without a meaning in this kernel, or arithmetic that fails for some thread.
@@ -179,7 +178,7 @@ impl<'p> Variables<'p> {
         &self.program.arena
     }
 
-    /// What the code depends on.
+    /// The kinds of variables that the code depends on.
     fn holds(&self, code: &Code) -> Holds {
         let mut holds = Holds::default();
         for op in code.ops() {
@@ -194,7 +193,7 @@ impl<'p> Variables<'p> {
         holds
     }
 
-    /// Appends the code that leaves the value of `dim` on the stack.
+    /// Appends code that pushes the value of `dim` on the stack.
     fn emit(&self, dim: Dim, code: &mut Code, depth: usize) -> Result<(), NoIndex> {
         use code::Op;
         if code.len() > MAX_CODE {
@@ -267,9 +266,9 @@ enum Meaning {
     Is(Dim),
 }
 
-/// Longest code of one expression.
+/// The longest code of one expression.
 const MAX_CODE: usize = 1 << 16;
-/// Longest chain of coordinates defined by others.
+/// The longest chain of coordinates that are defined by others.
 const MAX_CHAIN: usize = 64;
 
 impl Index {
@@ -278,17 +277,17 @@ impl Index {
         self.uniform.mentions(slot) || self.mixed.as_ref().is_some_and(|c| c.mentions(slot))
     }
 
-    /// Whether every thread has the same value.
+    /// Whether all threads have one value.
     pub(crate) fn is_uniform(&self) -> bool {
         self.by_thread.is_none() && self.mixed.is_none()
     }
 
-    /// The value, where it is known before anything runs.
+    /// The value, if it is constant.
     pub(crate) fn known(&self) -> Option<i64> {
         if self.is_uniform() { self.uniform.known() } else { None }
     }
 
-    /// The part that all threads share.
+    /// The part that is uniform for all threads.
     ///
     /// # Errors
     /// [`BadIndex`].

@@ -1,14 +1,14 @@
-//! Extents and strides with every symbol known, of tensors that may have no elements.
+//! Sizes: extents and strides with known symbols, of tensors that may have no elements.
 
 use carbyne_ir::expr::{Dim, ExprArena, VarId};
 use carbyne_ir::layout::{Layout, LayoutError};
 
-/// The modes of a tensor once sizes are known. Unlike those of a layout its extents may be 0.
+/// The modes of a tensor with known sizes. In contrast to a layout, extents may be 0.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sizes {
-    /// Extent and stride of the leaves of each mode, first fastest.
+    /// The extent and the stride of the leaves of each mode, first fastest.
     modes: Vec<Vec<(i64, i64)>>,
-    /// Elements.
+    /// The number of elements.
     pub size: i64,
 }
 
@@ -23,7 +23,7 @@ impl Sizes {
     /// The sizes of a layout whose symbols have these values.
     ///
     /// # Errors
-    /// Those of [`Layout::eval`], except for an extent of 0.
+    /// The errors of [`Layout::eval`], except for an extent of 0.
     pub(crate) fn eval(
         layout: &Layout<Dim>,
         arena: &ExprArena,
@@ -61,7 +61,7 @@ impl Sizes {
         Ok(Sizes { modes, size })
     }
 
-    /// Extent and stride of all leaves, first fastest.
+    /// The extent and the stride of all leaves, first fastest.
     pub(crate) fn leaves(&self) -> Vec<(i64, i64)> {
         self.modes.concat()
     }
@@ -71,7 +71,8 @@ impl Sizes {
         self.modes.iter().map(|mode| mode.iter().map(|(n, _)| n).product()).collect()
     }
 
-    /// With modes of extent 1 broadcast over these; a single element over all of them.
+    /// The sizes with modes of extent 1 broadcast over the modes `over`; a single element is
+    /// broadcast over all of them.
     ///
     /// # Errors
     /// A size beyond 64 bits.

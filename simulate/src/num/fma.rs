@@ -9,8 +9,8 @@
 use super::{decode_int, encode, truncate};
 use carbyne_ir::scalar::Scalar;
 
-/// `a * b + c` rounded once. `a` and `b` are of type `from`, `c` and the result of type `to`, all
-/// as bits.
+/// `a * b + c` rounded once. `a` and `b` are of type `from`, `c` and the result are of type `to`,
+/// all as bits.
 #[must_use]
 #[inline]
 pub fn fma(from: Scalar, to: Scalar, a: u64, b: u64, c: u64) -> u64 {
@@ -20,7 +20,8 @@ pub fn fma(from: Scalar, to: Scalar, a: u64, b: u64, c: u64) -> u64 {
     let (x, y, z) = (super::decode(from, a), super::decode(from, b), super::decode(to, c));
     match to {
         Scalar::F64 => x.mul_add(y, z).to_bits(),
-        // Factors of at most 24 bits; where all three are binary32 the machine's own is right.
+        // Factors have at most 24 bits; if all three are binary32, the host's instruction rounds
+        // correctly.
         Scalar::F32 if from != Scalar::F64 => {
             u64::from((x as f32).mul_add(y as f32, z as f32).to_bits())
         }
@@ -28,11 +29,10 @@ pub fn fma(from: Scalar, to: Scalar, a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// The sum, rounded to odd: an inexact sum becomes that one of its two neighbors whose last bit is
-/// one.
+/// The sum, rounded to odd: an inexact sum becomes the neighbor whose last bit is one.
 fn add_to_odd(x: f64, y: f64) -> f64 {
     let sum = x + y;
-    // What the rounding lost, exactly (Knuth's two-sum).
+    // The exact rounding error (Knuth's two-sum).
     let of_y = sum - x;
     let lost = (x - (sum - of_y)) + (y - of_y);
     if lost == 0.0 || !sum.is_finite() || sum.to_bits() & 1 == 1 {
@@ -47,13 +47,13 @@ mod tests {
     use super::super::decode;
     use super::*;
 
-    /// The exact value in units of 2^-60, rounded to a half by integers alone.
+    /// The exact value in units of 2^-60, rounded to a half with integer arithmetic only.
     fn reference(a: u64, b: u64, c: u64) -> Option<u64> {
         let units = |raw: u64| -> Option<i128> {
             let v = decode(Scalar::F16, raw);
             v.is_finite().then_some((v * 16_777_216.0) as i128)
         };
-        // Products come in units of 2^-48, the addend is brought to them.
+        // Products are in units of 2^-48; the addend is scaled to them.
         let sum = units(a)? * units(b)? + units(c)? * (1 << 24);
         let (sign, magnitude) = (u64::from(sum < 0) << 15, sum.unsigned_abs());
         if sum == 0 {
@@ -86,13 +86,13 @@ mod tests {
 
     #[test]
     fn a_tie_that_double_rounding_gets_wrong() {
-        // 1 + 2^-11 is a tie of a half, 2^-11 * (1 + 2^-10) lies above it by 2^-21; in two steps
-        // the product would be rounded first. 60000 * 2^-24 has a tail of 2^-48 that binary64 would
-        // lose.
+        // 1 + 2^-11 is a tie of a half, and 2^-11 * (1 + 2^-10) is above it by 2^-21; with two
+        // steps, the product would be rounded first. 60000 * 2^-24 has a tail of 2^-48 that
+        // binary64 would lose.
         let h = |v: f64| encode(Scalar::F16, v);
         let (a, b) = (h(2f64.powi(-11)), h(1.0 + 2f64.powi(-10)));
         assert_eq!(fma(Scalar::F16, Scalar::F16, a, b, h(1.0)), h(1.0) + 1);
-        // bf16: 1 + 2^-8 is a tie; 2^-70 above it vanishes in binary64 and must still decide.
+        // bf16: 1 + 2^-8 is a tie; a difference of 2^-70 disappears in binary64, but must decide.
         let b16 = |v: f64| encode(Scalar::Bf16, v);
         let big = b16(1.0 + 2f64.powi(-7));
         let tie = decode(Scalar::Bf16, big) + 2f64.powi(-8);

@@ -1,15 +1,16 @@
 //! Small binary floating-point formats, and rounding into them from binary64.
 //!
-//! Invariant: [`Format::encode`] rounds once, to nearest, ties to even, subnormal results included.
+//! Invariant: [`Format::encode`] rounds once, to nearest, ties to even, including subnormal
+//! results.
 
 /// A format with a sign bit on top, then the exponent, then the fraction.
 #[derive(Copy, Clone)]
 pub(super) struct Format {
     exponent_bits: u32,
     fraction_bits: u32,
-    /// Whether the largest exponent means infinity and NaN, as in IEEE 754.
+    /// Whether the largest exponent is for infinity and NaN, as in IEEE 754.
     infinities: bool,
-    /// Whether what overflows becomes the largest finite number.
+    /// Whether overflow gives the largest finite number.
     saturates: bool,
 }
 
@@ -53,7 +54,8 @@ impl Format {
         }
         let significand = fraction | 1 << 52;
         let exponent = field - 1023 + self.bias();
-        // How many low bits of the significand are rounded away; more below the normal range.
+        // The number of low bits of the significand that are rounded away; more below the normal
+        // range.
         let drop = 52 - self.fraction_bits as i32 + (1 - exponent).max(0);
         if drop > 54 {
             return sign;
@@ -62,7 +64,7 @@ impl Format {
         let rest = significand & ((1 << drop) - 1);
         let half = 1u64 << (drop - 1);
         let up = rest > half || (rest == half && kept & 1 == 1);
-        // For normal numbers `kept` holds the hidden one, which raises the exponent field by one.
+        // For normal numbers `kept` contains the hidden one, which increments the exponent field.
         let magnitude =
             kept + u64::from(up) + (((exponent - 1).max(0) as u64) << self.fraction_bits);
         sign | if magnitude > self.largest() { infinity } else { magnitude }

@@ -1,13 +1,13 @@
-//! Scalars as bits and as numbers: what every type can hold, and how a number is rounded into it.
+//! Scalars as bits and as numbers: the range of every type, and rounding into each type.
 //!
 //! A stored element is a `u64` whose low bits are the element. [`decode`] gives its value in
-//! binary64, which is exact for every type but the 64-bit integers; [`encode`] rounds once, to
-//! nearest even. Invariant: `encode(s, decode(s, raw)) == raw` for every `raw` that is no NaN (and,
-//! for tf32, whose unused low bits are zero).
+//! binary64, which is exact for every type except the 64-bit integers; [`encode`] rounds once, to
+//! nearest even. Invariant: `encode(s, decode(s, raw)) == raw` for every `raw` that is not a NaN
+//! (and, for tf32, whose unused low bits are zero).
 //!
-//! 8-bit floats saturate, as the only conversions of the hardware do (`cvt.rn.satfinite`); the
-//! other floats overflow to infinity. Conversions to integers round to nearest even and saturate,
-//! NaN gives 0.
+//! 8-bit floats saturate, because the hardware has only saturating conversions
+//! (`cvt.rn.satfinite`); the other floats overflow to infinity. Conversions to integers round to
+//! nearest even and saturate; NaN gives 0.
 
 mod fma;
 mod format;
@@ -53,7 +53,7 @@ pub fn decode(scalar: Scalar, raw: u64) -> f64 {
 #[must_use]
 pub fn decode_all(scalar: Scalar, raw: &[u64]) -> Vec<f64> {
     let each = raw.iter();
-    // With a type that is known nothing is left to ask of each.
+    // With a known type, the loop has no branches.
     match scalar {
         Scalar::F32 => each.map(|raw| f64::from(f32::from_bits(*raw as u32))).collect(),
         Scalar::F16 => each.map(|raw| f64::from(half_to_single(*raw as u16))).collect(),
@@ -61,7 +61,7 @@ pub fn decode_all(scalar: Scalar, raw: &[u64]) -> Vec<f64> {
     }
 }
 
-/// The value of a stored integer or truth value.
+/// The value of a stored integer or boolean.
 #[must_use]
 pub fn decode_int(scalar: Scalar, raw: u64) -> i128 {
     let bits = scalar.bits() as u32;
@@ -73,7 +73,7 @@ pub fn decode_int(scalar: Scalar, raw: u64) -> i128 {
     }
 }
 
-/// The element nearest to a number; ties go to the even one.
+/// The element nearest to a number; ties go to the even element.
 #[must_use]
 #[inline]
 pub fn encode(scalar: Scalar, value: f64) -> u64 {
@@ -102,14 +102,14 @@ pub fn encode(scalar: Scalar, value: f64) -> u64 {
         | S::U2
         | S::U1
         | S::Mbarrier => {
-            // `as` saturates to i128 and sends NaN to 0.
+            // `as` saturates to i128 and converts NaN to 0.
             let (lo, hi) = int_range(scalar);
             truncate(scalar, (value.round_ties_even() as i128).clamp(lo, hi))
         }
     }
 }
 
-/// The low bits of an integer, as integer arithmetic of the hardware keeps them.
+/// The low bits of an integer, as in the integer arithmetic of the hardware.
 #[must_use]
 pub fn truncate(scalar: Scalar, value: i128) -> u64 {
     match scalar.bits() {
@@ -118,8 +118,8 @@ pub fn truncate(scalar: Scalar, value: i128) -> u64 {
     }
 }
 
-/// The smallest and the largest value of an integer type; of what is none, those of its bits as a
-/// number.
+/// The smallest and the largest value of an integer type; for other types, the range of their bits
+/// as a number.
 #[must_use]
 pub fn int_range(scalar: Scalar) -> (i128, i128) {
     scalar.int_range().unwrap_or((0, (1i128 << scalar.bits()) - 1))
@@ -139,7 +139,7 @@ pub fn unit_roundoff(scalar: Scalar) -> f64 {
     }
 }
 
-/// Bits of the significand, the leading one included; none for integers.
+/// The bits of the significand, including the leading one; none for integers.
 #[inline]
 fn significand_bits(scalar: Scalar) -> Option<u32> {
     scalar.float().map(|f| f.digits as u32)
@@ -149,26 +149,26 @@ fn significand_bits(scalar: Scalar) -> Option<u32> {
 #[must_use]
 pub fn smallest(scalar: Scalar) -> f64 {
     match scalar.float() {
-        // Subnormal in binary64.
+        // The number is subnormal in binary64.
         Some(f) if f.least < -1022 => f64::from_bits(1 << (f.least + 1074)),
         Some(f) => f64::from_bits(((1023 + f.least) as u64) << 52),
         None => 0.0,
     }
 }
 
-/// One unit in the last place of a number of this size: the distance of the type's numbers there,
-/// were its exponents unbounded above. 1 for integers.
+/// One unit in the last place of a number of this size: the distance between numbers of the type
+/// there, without an upper bound of its exponents. 1 for integers.
 #[must_use]
 #[inline]
 pub fn ulp(scalar: Scalar, value: f64) -> f64 {
     let Some(bits) = significand_bits(scalar) else { return 1.0 };
     let exponent = value.to_bits() >> 52 & 0x7ff;
     let below = exponent.saturating_sub(u64::from(bits) - 1);
-    // Of subnormal numbers of binary64 the exponent is 0, too.
+    // The exponent of subnormal numbers of binary64 is also 0.
     f64::from_bits(below << 52).max(smallest(scalar))
 }
 
-/// Every integer up to this magnitude is a value of the type.
+/// The magnitude up to which the type contains every integer.
 #[must_use]
 pub fn exact_integers(scalar: Scalar) -> f64 {
     match significand_bits(scalar) {
@@ -230,9 +230,9 @@ mod tests {
             x ^= x << 13;
             x ^= x >> 7;
             x ^= x << 17;
-            // Exponents around those of a half.
+            // Exponents near those of a half.
             let exponent = 1023 - 30 + (x >> 58) % 50;
-            // That crate does not look at the low 32 bits of the significand.
+            // The reference crate ignores the low 32 bits of the significand.
             let man = x << 32 & 0xf_ffff_0000_0000;
             let v = f64::from_bits((x >> 63) << 63 | exponent << 52 | man);
             assert_eq!(

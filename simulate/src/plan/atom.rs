@@ -1,12 +1,13 @@
-//! Atoms bound to a leaf's operands: which lane's which element goes where.
+//! Atoms bound to a leaf's operands: the mapping between elements of lanes and places of tiles.
 //!
-//! Whether an atom implements a leaf is judged by [`carbyne_atoms::bind`], which is told what
-//! symbols stand for. An atom names each operand's elements by their place in a tile, for every
-//! thread and value. Placing turns that into lists over (lane, element) slots: for each place of a
-//! read tile the first slot that holds it, so that the addresses of idle lanes are never used; so
-//! it is for a written tile in memory, and every slot for one in registers.
+//! [`carbyne_atoms::bind`] decides whether an atom implements a leaf, given the values of the
+//! symbols. An atom specifies the elements of each operand by their place in a tile, for every
+//! thread and value. This module converts that into lists of (lane, element) slots. For each place
+//! of a tile that the atom reads, the list has the first slot that holds the place, so that the
+//! addresses of idle lanes are never used. For a written tile in memory the list has the first slot
+//! as well; for a written tile in registers, all slots.
 //!
-//! Nothing here or in [`crate::exec`] looks at an atom's name.
+//! Neither this module nor [`crate::exec`] depends on the name of an atom.
 
 use super::{Checked, Source, Space, View};
 use crate::index::{Index, Variables};
@@ -20,129 +21,130 @@ use carbyne_ir::program::{CastRole, Program, TensorId};
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 
-/// A lane of a group and an element of its view.
+/// An element of the view of a lane of a group.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
-    /// Position in the group.
+    /// The position of the lane in the group.
     pub lane: u16,
-    /// Element of that lane's view.
+    /// The element of that lane's view.
     pub element: u16,
 }
 
 /// An atom bound to operands.
 pub(crate) struct BoundAtom {
-    /// Threads that are looked at together: one warp, or as many as the group spans.
+    /// The number of threads that are executed together: one warp, or all warps of a group.
     pub window: usize,
     /// The groups in a window, as offsets from its first thread; empty for atoms of one thread.
     pub instances: Vec<Instance>,
-    /// Threads of a group.
+    /// The number of threads of a group.
     pub group: usize,
-    /// Read operands in the order of the spec.
+    /// The read operands, in the order of the spec.
     pub reads: Vec<BoundOperand>,
-    /// Written operands in the order of the spec.
+    /// The written operands, in the order of the spec.
     pub writes: Vec<BoundOperand>,
-    /// What is computed.
+    /// The operation.
     pub op: BoundOp,
-    /// How far results may be from those.
+    /// The largest deviation of the atom's results from those of the operation.
     pub bound: Option<ErrorBound>,
-    /// Whether outputs are there only after a wait.
+    /// Whether the outputs are valid only after a wait.
     pub asynchronous: bool,
-    /// Whether it is a MatMul of warps that goes on until they wait for it.
+    /// Whether the atom is an asynchronous MatMul of warps, which is complete after a wait.
     pub in_flight: bool,
-    /// How many elements a thread reads of its source; the others are 0. All where it is none.
+    /// The number of elements that a thread reads from its source; the others are 0. None: all
+    /// elements.
     pub valid: Option<Index>,
-    /// Whether it is of one thread and touches nothing but the thread's own registers, one after
-    /// the other.
+    /// Whether the atom has one thread and accesses only the thread's own registers, one after the
+    /// other.
     pub private: bool,
-    /// Of a cast that does not keep every value, what it is to the meaning.
+    /// The role in the meaning, for a cast that does not keep every value.
     pub cast: Option<CastRole>,
 }
 
 /// An operand of a bound atom.
 pub(crate) struct BoundOperand {
-    /// Where its values are.
+    /// The location of the values.
     pub source: Source,
-    /// For each place of the tile, in scalars: of a read operand one slot.
+    /// For each place of the tile, in scalars: the slot that is read.
     pub reads: Vec<Slot>,
-    /// Of a written one every slot that writes, with its place.
+    /// For a written operand, every slot that writes, with its place.
     pub writes: Vec<(Slot, u32)>,
-    /// Of the address each thread gives, in bytes.
+    /// The required alignment of each thread's address, in bytes.
     pub align: i64,
-    /// Bytes that one thread accesses together.
+    /// The number of bytes that one thread accesses together.
     pub bytes: i64,
-    /// Whether a descriptor names it: every warp reads all of it, and it is the same for every
-    /// thread.
+    /// Whether a descriptor names the operand: every warp reads all of the tile, and the tile is
+    /// equal for all threads.
     pub described: bool,
-    /// The places of what a descriptor names, in the order of memory.
+    /// The places of a tile that a descriptor names, in the order of memory.
     pub order: Vec<u32>,
 }
 
-/// What a bound atom computes.
+/// The operation of a bound atom.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum BoundOp {
-    /// Bits are kept.
+    /// Copies bits.
     Move,
-    /// They are put to what is there.
+    /// Accumulates into the output.
     Accumulate(AccumulateOp),
-    /// One of two, by the first.
+    /// Selects one of two operands by the first.
     Select,
     /// D += A·B.
     MatMul {
-        /// Batches, rows, columns, depth.
+        /// The numbers of batches, rows and columns, and the depth.
         extents: [usize; 4],
-        /// Types of A and B.
+        /// The types of A and B.
         from: [Scalar; 2],
-        /// Type of D.
+        /// The type of D.
         to: Scalar,
     },
-    /// One operand.
+    /// A function of one operand: the types of operand and result.
     Unary(UnaryOp, Scalar, Scalar),
-    /// From f32 to tf32, ties away from zero.
+    /// Rounds f32 to tf32, ties away from zero.
     Tf32Away,
-    /// Two operands.
+    /// A function of two operands: the types of operands and result.
     Binary(BinaryOp, Scalar, Scalar),
-    /// Every element is the literal.
+    /// Sets every element to the literal.
     Init(Scalar),
-    /// All elements to one.
+    /// Reduces all elements to one.
     Reduction(ReduceOp, Scalar),
-    /// Those of another lane: how many lanes there are, and how many scalars a lane's value is.
+    /// Takes the elements of another lane.
     Shuffle {
-        /// How the lane is found.
+        /// The rule that selects the source lane.
         op: ShflOp,
-        /// Lane, distance or mask.
+        /// The lane, distance or mask.
         lane: i64,
-        /// Lanes of the tile.
+        /// The number of lanes of the tile.
         n_lanes: usize,
-        /// Scalars of one unit.
+        /// The number of scalars of one unit.
         per_unit: usize,
     },
 }
 
-/// Threads that execute an atom together, in its order.
+/// The threads that execute an atom together, in the atom's order.
 pub(crate) type Instance = Vec<u16>;
 
-/// Everything about the leaf that is needed to place an atom's values.
+/// The properties of the leaf that determine the places of an atom's values.
 pub(crate) struct Operands<'a> {
-    /// Read operands.
+    /// The read operands.
     pub inputs: &'a [Source],
-    /// Written operands.
+    /// The written operands.
     pub outputs: &'a [usize],
     /// The kernel's views so far.
     pub views: &'a [View],
-    /// `lane=` of a Shfl, where it is a constant.
+    /// `lane=` of a Shfl, if constant.
     pub lane: Option<i64>,
     /// `valid=` of a Move.
     pub valid: Option<Index>,
-    /// Where the spec is.
+    /// The span of the spec.
     pub span: Span,
 }
 
-/// What is known of the operands of a leaf once symbols have values. Addresses are looked at where
-/// they are accessed.
+/// The known properties of a leaf's operands, given the values of the symbols. Alignment of
+/// addresses is checked at the accesses.
 pub(crate) struct Given<'a> {
     /// The program.
     pub program: &'a Program,
-    /// The values.
+    /// The values of the symbols.
     pub vars: &'a Variables<'a>,
 }
 
@@ -160,10 +162,10 @@ impl Facts for Given<'_> {
     }
 }
 
-/// Why an atom cannot be executed as the table states it, whatever it is bound to.
+/// The reason why an atom cannot be executed as the table states it, with any operands.
 #[derive(Debug, thiserror::Error)]
 enum Defect {
-    #[error("its threads cannot be placed")]
+    #[error("its threads do not fit into warps")]
     Threads,
     #[error("groups of its threads do not fill a warp")]
     Window,
@@ -171,7 +173,7 @@ enum Defect {
     NoSpec,
     #[error("it writes nothing")]
     NoOutput,
-    #[error("only copies to shared memory complete later")]
+    #[error("it is asynchronous, and not a copy to shared memory")]
     Asynchronous,
     #[error("its operands have tiles of different sizes")]
     Sizes,
@@ -179,11 +181,11 @@ enum Defect {
     Tiles,
     #[error("it reduces a tile to more than one element")]
     Reduction,
-    #[error("its types are not those of its operation")]
+    #[error("its types do not match its operation")]
     Types,
-    #[error("ties of {0} to {1} away from zero are not known")]
+    #[error("rounding from {0} to {1} with ties away from zero is not supported")]
     Ties(Scalar, Scalar),
-    #[error("its tile is not one value a lane")]
+    #[error("its tile does not have one value for each lane")]
     Lanes,
     #[error("its lane is not a constant")]
     Lane,
@@ -191,7 +193,7 @@ enum Defect {
     Layout(&'static str),
     #[error("operand {operand} names unit {unit} of a tile of {of}")]
     Outside { operand: &'static str, unit: i64, of: i64 },
-    #[error("operand {0} leaves part of its tile to no thread")]
+    #[error("no thread holds part of the tile of operand {0}")]
     Untouched(&'static str),
 }
 
@@ -199,7 +201,7 @@ impl BoundAtom {
     /// Places the values of an atom that is bound to the operands of a spec.
     ///
     /// # Errors
-    /// `D0302` for an atom that is stated so that it cannot be executed.
+    /// `D0302` for an atom whose table row cannot be executed.
     pub(crate) fn new(atom: &Atom, kind: SpecKind, operands: &Operands<'_>) -> Checked<Self> {
         Self::placed(atom, kind, operands).map_err(|why| {
             let message = format!("`{}` cannot be executed as the table states it", atom.name);
@@ -229,11 +231,11 @@ impl BoundAtom {
             .map(|(o, view)| bind(o, Source::View(*view)))
             .collect::<Result<_, _>>()?;
         if kind == SpecKind::MatMulSet {
-            // What D held before does not matter.
+            // The previous elements of D are not used.
             writes.iter_mut().for_each(|w| w.reads.clear());
         }
         let op = bound_op(atom, &reads, &writes, operands)?;
-        // Bulk atoms have a plan of their own.
+        // Bulk atoms are planned separately.
         let asynchronous = atom.visibility.is_async_copy();
         let in_flight = atom.visibility.holds_registers();
         let into_shared = |w: &BoundOperand| match w.source {
@@ -271,7 +273,7 @@ impl BoundAtom {
         })
     }
 
-    /// Multiply-adds of one group.
+    /// The multiply-adds of one group.
     pub(crate) fn multiply_adds(&self) -> u64 {
         match self.op {
             BoundOp::MatMul { extents, .. } => extents.iter().map(|n| *n as u64).product(),
@@ -280,7 +282,7 @@ impl BoundAtom {
     }
 }
 
-/// Fills a window of whole warps with groups, each beginning at the first free thread.
+/// Fills a window of complete warps with groups; each group begins at the first free thread.
 fn instances(lanes: &[u16]) -> Option<(usize, Vec<Instance>)> {
     if lanes.len() == 1 {
         return Some((32, Vec::new()));
@@ -354,7 +356,7 @@ fn bound_op(
         }
         AtomOp::Unary(op) => same(1).map(|()| BoundOp::Unary(op, from[0], to)),
         AtomOp::Binary(op) => match from[..] {
-            // A literal beside a tensor.
+            // A literal and a tensor.
             [from] if reads.len() == 2 && reads.iter().all(|r| places(r) == written) => {
                 Ok(BoundOp::Binary(op, from, to))
             }
@@ -425,11 +427,11 @@ fn bind_operand(
         return Err(layout);
     }
     let described = operand.matrix_rule().is_some();
-    // In memory, of several threads that name one element the first alone writes it.
+    // In memory, only the first of several threads that name an element writes it.
     let copies = in_registers;
     let mut reads: Vec<Option<Slot>> = vec![None; (n_units * per_unit) as usize];
     let mut writes = Vec::new();
-    // A descriptor names the whole tile, for the first thread as for all.
+    // A descriptor names the complete tile, which is equal for all threads.
     for t in 0..if described { 1 } else { n_threads } {
         for v in 0..n_values {
             let unit = t_mode.at(t).saturating_add(v_mode.at(v));
@@ -458,33 +460,33 @@ fn bind_operand(
     Ok(BoundOperand { source, reads, writes, align, bytes, described, order })
 }
 
-/// A copy of all that the operands hold, by one thread.
+/// A copy of complete operands, issued by one thread.
 pub(crate) struct BoundBulk {
-    /// The view that is read.
+    /// The source view.
     pub source: usize,
-    /// The view that is written.
+    /// The target view.
     pub target: usize,
-    /// The box, where one side is a tensor map's.
+    /// The box, if one side has a tensor map.
     pub boxed: Option<BoxPlace>,
     /// The mbarrier that counts the bytes.
     pub bar: Option<usize>,
     /// The number of bytes copied.
     pub bytes: i64,
-    /// Blocks of the cluster that get them, one bit each.
+    /// The blocks of the cluster that receive the bytes, one bit each.
     pub mask: Option<Index>,
-    /// The operation that accumulates into the target; none where the copy replaces it.
+    /// The operation that accumulates into the target; none for a plain copy.
     pub adds: Option<AccumulateOp>,
-    /// The elements in the order of the target's memory; none where several lie at one place of it,
-    /// or there are too many.
+    /// The elements in the order of the target's memory; empty if several elements share an
+    /// address, or if there are too many.
     pub order: Vec<u32>,
 }
 
-/// Where a box is in its tensor. Modes are in the order of the text.
+/// The position of a box in its tensor. Modes are in the order of the text.
 pub(crate) struct BoxPlace {
-    /// Whether the map is the source's; else it is the target's.
+    /// Whether the tensor map belongs to the source; otherwise it belongs to the target.
     pub of_source: bool,
-    /// Coordinates of its first element.
+    /// The coordinates of the first element.
     pub at: Vec<Index>,
-    /// Extents of the tensor.
+    /// The extents of the tensor.
     pub extents: Vec<i64>,
 }

@@ -10,7 +10,7 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::span::Span;
 
 impl Lowering<'_, '_> {
-    /// Places what a bulk atom copies.
+    /// Binds a bulk atom to its operands.
     ///
     /// # Errors
     /// `D0302` for operands of different sizes; a symbol without a value.
@@ -30,9 +30,9 @@ impl Lowering<'_, '_> {
         let views = &self.kernel.views;
         let same = |(source, target): &(usize, usize)| views[*source].size == views[*target].size;
         let Some((source, target)) = sides.filter(same) else {
-            let message = format!("`{}` copies one tensor to another of its size", atom.name);
+            let message = format!("`{}` needs a source and a target of equal size", atom.name);
             let d = Diagnostic::new(Code::AtomMismatch, span, message);
-            return Err(Box::new(d.help("give source and target one shape")));
+            return Err(Box::new(d.help("give source and target equal shapes")));
         };
         let boxed = match copy.boxed {
             None => None,

@@ -1,11 +1,12 @@
 //! An upper bound of the steps that a block takes, before it runs.
 //!
-//! A step is some eight nanoseconds of one core: statements are weighed by what it took to execute
-//! them on a server of 2024, so that a budget of steps is one of time, and a sample of so many
-//! steps takes as long as it is said to. Nothing is measured at run time: the same program always
-//! takes as many steps.
+//! A step takes about eight nanoseconds on one core. The weights of statements were measured on a
+//! server of 2024, so a budget of steps is a budget of time, and a sample of a given number of
+//! steps takes a predictable time. Nothing is measured at run time: the number of steps of a
+//! program is always the same.
 //!
-//! Invariant: the bound saturates, and every iteration counts at least one, so no loop outruns it.
+//! Invariant: the bound saturates, and every iteration counts at least one step, so no loop exceeds
+//! the bound.
 
 use super::{
     BoundAtom, BoundOp, Check, How, Kernel, LeafSpec, Node, Reference, Source, Space, SyncNode,
@@ -14,18 +15,19 @@ use super::{
 use crate::denote::{Meaning, Region};
 use carbyne_ir::ast::SyncOp;
 
-/// Steps of a block that does nothing.
+/// Steps of a block without statements.
 const START: u64 = 256;
-/// Of going from one statement to the next.
+/// Steps from one statement to the next.
 const STATEMENT: u64 = 2;
-/// The same where warps go their own ways: which of them is next has to be found.
+/// Steps from one statement to the next when warps are at different statements: the next set has to
+/// be found.
 const STATEMENT_APART: u64 = 15;
-/// Of executing a leaf for the first of its threads.
+/// Steps of executing a leaf, before its first thread.
 const LEAF: u64 = 10;
-/// Of judging a copy of an element, beside moving it and its reference.
+/// Steps of comparing a copy of an element, without reading it and its reference.
 const JUDGED: u64 = 2;
 
-/// Steps of one block. `drawn`: under a schedule by which warps go their own ways everywhere.
+/// The steps of one block. `drawn`: under a random schedule, in which warps diverge everywhere.
 /// Saturates.
 pub(crate) fn block_steps(kernel: &Kernel<'_>, check: bool, drawn: bool) -> u64 {
     let registers: usize = kernel.registers.iter().map(|r| r.len).sum();
@@ -43,7 +45,7 @@ pub(crate) fn block_steps(kernel: &Kernel<'_>, check: bool, drawn: bool) -> u64 
     all.nodes(&kernel.body).saturating_add(setting_up)
 }
 
-/// Who executes statements.
+/// The warps that execute statements.
 #[derive(Copy, Clone)]
 struct Who<'k> {
     kernel: &'k Kernel<'k>,
@@ -64,7 +66,7 @@ impl Who<'_> {
         if self.apart { STATEMENT_APART * self.warps } else { STATEMENT }
     }
 
-    /// Those of a thread tensor; `blocking`: of whom some may wait for others.
+    /// The warps of a thread tensor; `blocking`: some of them may wait for others.
     fn of(self, threads: usize, blocking: bool) -> Self {
         let thread_tensor = &self.kernel.thread_tensors[threads];
         let threads = (thread_tensor.n_groups() * thread_tensor.group_size()) as u64;
@@ -116,14 +118,14 @@ impl Who<'_> {
         own.saturating_add(self.statement())
     }
 
-    /// Agents whose clocks are kept.
+    /// The number of agents with clocks.
     fn agents(self) -> u64 {
         let kernel = self.kernel;
         let n = (kernel.cluster * (kernel.n_warps + 1 + kernel.n_mbarriers())) as u64;
         if kernel.n_mbarriers() > 0 { n + n / 2 } else { n }
     }
 
-    /// Threads learn from each other.
+    /// A synchronization between threads.
     fn meet(self) -> u64 {
         20 + self.warps * (8 + self.agents())
     }
@@ -141,7 +143,7 @@ impl Who<'_> {
             }
             SyncOp::ClusterWait => threads + warps * (20 + self.agents()),
             SyncOp::MbarrierInit => n.saturating_mul(30 * threads),
-            // Whoever waits looks again.
+            // Every waiting thread checks its condition again.
             SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive => n
                 .saturating_mul(
                     13 * threads + warps * (40 + 2 * self.agents() + 4 * warps_of_cluster),
@@ -159,12 +161,14 @@ impl Who<'_> {
         let who = self.of(leaf.threads, false);
         let thread_tensor = &self.kernel.thread_tensors[leaf.threads];
         let work = match &leaf.how {
-            How::Atom(atom) if atom.private => privately(atom).saturating_mul(who.threads),
+            How::Atom(atom) if atom.private => register_atom(atom).saturating_mul(who.threads),
             How::Atom(atom) => {
                 let instances = who.threads.div_ceil(atom.group.max(1) as u64);
                 self.atom(atom).saturating_mul(instances)
             }
-            How::Meaning(m) if leaf.alone => self.alone(leaf, m).saturating_mul(who.threads),
+            How::Meaning(m) if leaf.alone => {
+                self.single_thread(leaf, m).saturating_mul(who.threads)
+            }
             How::Meaning(m) => {
                 let ordered = if leaf.ordered { self.meet() } else { 0 };
                 let groups =
@@ -181,9 +185,10 @@ impl Who<'_> {
         work.saturating_add(apart)
     }
 
-    /// A group of threads that executes an atom.
+    /// The execution of an atom by a group of threads.
     fn atom(self, atom: &BoundAtom) -> u64 {
-        // In halves: registers of several threads are read and written faster than memory.
+        // In half steps: reads and writes of registers of several threads are faster than those of
+        // memory.
         let halves = |source: &Source| match self.space(source) {
             Some(Space::Shared(_)) => 8,
             Some(Space::Global(_) | Space::Gathered(_)) => 5,
@@ -205,8 +210,8 @@ impl Who<'_> {
         moved + alone + copies + adds + function(atom.op) + atom.multiply_adds() / 8
     }
 
-    /// A thread that executes a leaf by its meaning.
-    fn alone(self, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
+    /// The execution of a leaf by its meaning, by a thread.
+    fn single_thread(self, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
         let each = |source: &Source| -> u64 {
             match self.space(source) {
                 Some(Space::Registers(_) | Space::Index | Space::Param(_)) | None => 2,
@@ -224,17 +229,17 @@ impl Who<'_> {
         })
     }
 
-    /// A group that executes a leaf by its meaning.
+    /// The execution of a leaf by its meaning, by a group.
     fn group(self, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
         let views = super::site::views_of(&leaf.inputs).chain(leaf.outputs.iter().copied());
-        // Each owner of a distributed element touches what lies beside it in memory.
+        // Each owner of a distributed element accesses the corresponding element in memory.
         let owners = views.map(|v| copies(self.kernel, &self.kernel.views[v])).max().unwrap_or(1);
         let elements = elements(self.kernel, &leaf.inputs, &leaf.outputs);
         let moved = elements.saturating_mul(4).saturating_mul(owners);
         moved.saturating_add(evaluated(self.kernel, leaf, meaning))
     }
 
-    /// A thread that issues a bulk copy.
+    /// The issue of a bulk copy by a thread.
     fn bulk(self, leaf: &LeafSpec) -> u64 {
         let blocks = self.kernel.cluster as u64;
         let elements = elements(self.kernel, &leaf.inputs, &leaf.outputs);
@@ -249,8 +254,8 @@ impl Who<'_> {
     }
 }
 
-/// A thread that executes an atom on registers of its own.
-fn privately(atom: &BoundAtom) -> u64 {
+/// The execution of an atom by a thread on its own registers.
+fn register_atom(atom: &BoundAtom) -> u64 {
     if matches!(atom.op, BoundOp::MatMul { extents: [1, 1, 1, 1], .. }) {
         return 2;
     }
@@ -259,7 +264,7 @@ fn privately(atom: &BoundAtom) -> u64 {
     1 + slots as u64 + function(atom.op) + atom.multiply_adds()
 }
 
-/// What it takes to compute an atom's output beside moving it.
+/// The computation of an atom's output, without moving it.
 fn function(op: BoundOp) -> u64 {
     match op {
         BoundOp::Unary(..) => 5,
@@ -267,7 +272,7 @@ fn function(op: BoundOp) -> u64 {
     }
 }
 
-/// What it takes to evaluate a meaning beside moving its operands.
+/// The evaluation of a meaning, without moving its operands.
 fn evaluated(kernel: &Kernel<'_>, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
     match meaning {
         Meaning::Unary(_) => leaf.outputs.iter().map(|v| size(kernel, &Source::View(*v)) * 3).sum(),
@@ -275,7 +280,7 @@ fn evaluated(kernel: &Kernel<'_>, leaf: &LeafSpec, meaning: &Meaning) -> u64 {
     }
 }
 
-/// Steps of evaluating a check's reference and comparing with it.
+/// The steps of evaluating a check's reference and comparing with it.
 pub(super) fn compare(kernel: &Kernel<'_>, check: &Check) -> u64 {
     let Reference { chain, inputs, outputs, .. } = &check.reference;
     let work = outputs
@@ -288,7 +293,7 @@ pub(super) fn compare(kernel: &Kernel<'_>, check: &Check) -> u64 {
     one.saturating_mul(kernel.thread_tensors[check.threads].n_groups() as u64)
 }
 
-/// Steps of judging all copies of what a check compares.
+/// The steps of comparing all copies of a check's outputs.
 fn judge(kernel: &Kernel<'_>, check: &Check) -> u64 {
     let of = |v: &usize| {
         size(kernel, &Source::View(*v)).saturating_mul(copies(kernel, &kernel.views[*v]))
@@ -298,7 +303,7 @@ fn judge(kernel: &Kernel<'_>, check: &Check) -> u64 {
     judged.saturating_mul(JUDGED * n_groups)
 }
 
-/// How many threads hold an element of a distributed tensor, on average and rounded up.
+/// The number of threads that hold an element of a distributed tensor, on average and rounded up.
 fn copies(kernel: &Kernel<'_>, view: &View) -> u64 {
     let Some(dist) = view.dist else { return 1 };
     let dist = &kernel.dists[dist];

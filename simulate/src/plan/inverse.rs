@@ -1,41 +1,42 @@
-//! From an offset in a buffer back to the element of the layout that lies there; of several the
-//! first.
+//! The inverse of a layout: maps an offset in a buffer to the element at that offset, or to the
+//! first of several elements.
 //!
-//! A layout is a sum of digits, each of an extent times a stride. Digits of one stride are one
-//! digit of more values, as the places of a convolution's window and the pixels that it moves over.
-//! Where every stride is beyond all that the smaller ones reach the digits follow from the offset,
-//! the largest first. Else, as where a window moves by more than one pixel, a digit has a few
-//! values that the smaller ones may complete, and all are tried.
+//! A layout is a sum of digits, each with an extent and a stride. Digits of equal stride are
+//! combined into one digit with more values; examples are the window and the pixels of a
+//! convolution. If every stride exceeds the reach of all smaller ones, the digits follow from the
+//! offset, the largest stride first. Otherwise, as when a window moves by more than one pixel, a
+//! digit has a few possible values that the smaller digits may complete, and all are tried.
 
 use super::{OUTSIDE, View};
 
-/// From an offset in a buffer back to the element of the layout that lies there.
+/// The map from an offset in a buffer to the element at that offset.
 pub(crate) struct Inverse {
-    /// The largest stride first.
+    /// The digits, the largest stride first.
     digits: Vec<Digit>,
-    /// Of each digit, how far it and the smaller ones reach; empty where every stride is beyond
-    /// that.
+    /// For each digit, the reach of the digit and all smaller ones; empty if every stride exceeds
+    /// that reach.
     reach: Vec<i64>,
-    /// Where the values of digits are too many to be tried: sorted (offset, element).
+    /// If there are too many combinations of digits to try: sorted (offset, element).
     listed: Vec<(i64, i64)>,
     size: i64,
 }
 
-/// Modes of one stride.
+/// The modes of one stride.
 struct Digit {
     stride: i64,
     extent: i64,
-    /// Extent and weight in the element's number, the smallest weight first.
+    /// The extent and the weight in the element's number of each mode, the smallest weight first.
     parts: Vec<(i64, i64)>,
 }
 
-/// The most elements of a layout that are listed.
+/// The largest number of listed elements of a layout.
 const MAX_LISTED: i64 = 1 << 20;
-/// The most combinations of digits that are tried for one offset.
+/// The largest number of combinations of digits that are tried for one offset.
 const MAX_TRIED: i64 = 1 << 10;
 
 impl Digit {
-    /// What a value adds to the element's number, at least: modes of less weight count first.
+    /// The least contribution of a value to the element's number: modes of smaller weight are
+    /// filled first.
     #[inline]
     fn element(&self, value: i64) -> i64 {
         if let [(_, weight)] = self.parts[..] {
@@ -53,8 +54,8 @@ impl Digit {
 }
 
 impl Inverse {
-    /// Of the layout with these leaves (extent, stride), first fastest. None for a large layout of
-    /// which too much would be to be tried.
+    /// The inverse of the layout with these leaves (extent, stride), first fastest. None for a
+    /// large layout with too many combinations to try.
     pub(crate) fn new(leaves: &[(i64, i64)]) -> Option<Self> {
         if leaves.iter().any(|(extent, _)| *extent == 0) {
             return Some(Inverse::listing(vec![]));
@@ -103,8 +104,8 @@ impl Inverse {
         Some(Inverse::listing((0..weight).map(|e| (at(e), e)).collect()))
     }
 
-    /// Of a view of which it is known where it begins, as far as its elements exist, and from which
-    /// offset it counts.
+    /// The inverse for a view, and the offset from which it counts. If the start of a partial view
+    /// is known, only its existing elements are included.
     pub(crate) fn of_view(view: &View) -> Option<(Self, i64)> {
         let Some(base) = view.known().filter(|base| base.is_partial()) else {
             return Some((Inverse::new(&view.leaves)?, view.known().map_or(0, |base| base.at)));
@@ -117,7 +118,7 @@ impl Inverse {
         Some((Inverse::listing(listed.collect()), base.at))
     }
 
-    /// Of these offsets and elements.
+    /// The inverse that consists of these offsets and elements.
     fn listing(mut listed: Vec<(i64, i64)>) -> Self {
         listed.sort_unstable();
         listed.dedup_by_key(|(offset, _)| *offset);
@@ -147,7 +148,7 @@ impl Inverse {
         (rest == 0 && element < self.size).then_some(element)
     }
 
-    /// The first element that the digits from this one on make of the rest.
+    /// The first element that the digits from `digit` on can form from the rest.
     fn try_from(&self, digit: usize, rest: i64) -> Option<i64> {
         let (Some(first), Some(reach)) = (self.digits.get(digit), self.reach.get(digit)) else {
             return (rest == 0).then_some(0);
@@ -202,7 +203,7 @@ mod tests {
             &[(3, 2), (2, 3)], // 0 2 4 3 5 7: interleaved.
             &[],
             &[(1, 7)],
-            // Windows of 3 that move by 1, by 2, with holes, and of two dimensions.
+            // Windows of 3 that move by 1 and by 2, with holes, and in two dimensions.
             &[(6, 4), (4, 1), (3, 4)],
             &[(6, 8), (4, 1), (3, 4)],
             &[(6, 4), (4, 1), (3, 8)],
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_anywhere_of_no_elements() {
+    fn layouts_without_elements_have_empty_inverses() {
         for leaves in [&[(0, 1)][..], &[(4, 1), (0, 4)], &[(6, 4), (4, 1), (0, 3)]] {
             let inverse = Inverse::new(leaves).unwrap();
             assert!((-2..20).all(|at| inverse.element(at).is_none()), "{leaves:?}");
@@ -237,15 +238,15 @@ mod tests {
 
     #[test]
     fn large_windows_have_inverses() {
-        // Of an image of 8x66x66 pixels with 64 channels, by windows of 3x3: 19 million elements.
+        // An image of 8x66x66 pixels with 64 channels, with windows of 3x3: 19 million elements.
         let image = [(64, 64), (64, 66 * 64), (8, 66 * 66 * 64), (64, 1), (3, 64), (3, 66 * 64)];
         let inverse = Inverse::new(&image).unwrap();
         assert_eq!(inverse.element(0), Some(0));
-        // The pixel (65, 65) is the last place of the last window alone.
+        // Only the last place of the last window is at the pixel (65, 65).
         let last = 7 * 66 * 66 * 64 + (65 * 66 + 65) * 64 + 63;
         assert_eq!(inverse.element(last), Some(image.iter().map(|(n, _)| n).product::<i64>() - 1));
         assert_eq!(inverse.element(last + 1), None);
-        // Twenty digits that all reach over each other are too many.
+        // Two dozen digits that all overlap have too many combinations.
         let steps: Vec<(i64, i64)> = (0..24).map(|i| (2, 1000 + i)).collect();
         assert!(Inverse::new(&steps).is_none());
     }

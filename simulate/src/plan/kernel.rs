@@ -1,4 +1,4 @@
-//! A kernel as it is planned: its statements, views and buffers, and what each leaf does.
+//! A planned kernel: its statements, views and buffers, and the execution of each leaf.
 
 use super::atom::{BoundAtom, BoundBulk};
 use super::inverse::Inverse;
@@ -16,118 +16,118 @@ use carbyne_ir::program::{BufferId, CastRole, Program, SpecId};
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeSet;
 
-/// Most mbarriers of a block whose copies are told apart.
+/// The largest number of mbarriers of a block whose copies are distinguished.
 const MAX_MBARRIERS: usize = 1024;
 
 /// A kernel ready to run.
 pub(crate) struct Kernel<'p> {
-    /// The program that it is a part of.
+    /// The program that contains the kernel.
     pub program: &'p Program,
-    /// Its spec.
+    /// The kernel's spec.
     pub spec: SpecId,
-    /// Threads of a block.
+    /// The number of threads of a block.
     pub n_threads: usize,
-    /// Warps of a block, the last one possibly partial.
+    /// The number of warps of a block; the last may be partial.
     pub n_warps: usize,
-    /// Blocks of the grid.
+    /// The number of blocks of the grid.
     pub n_blocks: i64,
-    /// Blocks of a cluster; 1 where there are none.
+    /// The number of blocks of a cluster; 1 without clusters.
     pub cluster: usize,
     /// The statements of a block.
     pub body: Vec<Node>,
-    /// Names of the loop variables, by slot.
+    /// The names of the loop variables, by slot.
     pub loops: Vec<String>,
-    /// Specs without a body.
+    /// The specs without a body.
     pub leaves: Vec<LeafSpec>,
-    /// Statements that synchronize: place and how they are written.
+    /// The synchronization statements: site and text.
     pub syncs: Vec<(u32, String)>,
-    /// Specs with a body and a meaning.
+    /// The specs with a body and a meaning.
     pub checks: Vec<Check>,
-    /// Thread tensors.
+    /// The thread tensors.
     pub thread_tensors: Vec<ThreadTensor>,
-    /// Tensors.
+    /// The views of tensors.
     pub views: Vec<View>,
-    /// Thread-value layouts of register tensors.
+    /// The thread-value layouts of register tensors.
     pub dists: Vec<Dist>,
-    /// Places that an access can be blamed on.
+    /// The sites of statements, for errors about accesses.
     pub sites: Vec<Site>,
-    /// Shared memory of a block.
+    /// The shared memory of a block.
     pub shared: SharedPlan,
-    /// Register buffers.
+    /// The register buffers.
     pub registers: Vec<RegisterBuffer>,
-    /// Buffers of the caller.
+    /// The buffers of the caller.
     pub globals: Vec<GlobalBuffer>,
-    /// Those that are found through tensors of coordinates.
+    /// The buffers that are accessed through tensors of coordinates.
     pub gathers: Vec<Gathered>,
-    /// The meaning of the kernel's own spec, where it has one.
+    /// The meaning of the kernel's own spec, if it has one.
     pub root: Option<RootSpec>,
-    /// How far results may be from those without rounding, as a part of their scale.
+    /// The largest deviation of results from those without rounding, relative to their scale.
     pub roundings: f64,
-    /// Outputs of the kernel's own spec, whole tensors in global memory, and whether it reads them
-    /// too.
+    /// The outputs of the kernel's own spec, complete tensors in global memory, and whether it also
+    /// reads them.
     pub outputs: Vec<(usize, bool)>,
-    /// Registers of a block at its start.
+    /// The registers of a block at its start.
     pub pool: RegisterPool,
-    /// Whether it has asynchronous MatMuls.
+    /// Whether the kernel has asynchronous MatMuls.
     pub has_flights: bool,
-    /// Specs with a body that are not checked, each with the reason.
+    /// The specs with a body that are not checked, each with the reason.
     pub unchecked: Vec<(u32, String)>,
 }
 
-/// The meaning of a kernel as a whole.
+/// The meaning of a complete kernel.
 pub(crate) struct RootSpec {
-    /// Its place.
+    /// The site of the kernel's spec.
     pub site: u32,
-    /// Its meaning, all operands in global memory.
+    /// The meaning, with all operands in global memory.
     pub reference: Reference,
 }
 
 /// The meaning of a spec on its operands.
 pub(crate) struct Reference {
-    /// The meaning of a named spec; none for a `means` block.
+    /// The meaning of a spec with a specific kind; none for a `means` block.
     pub meaning: Option<Meaning>,
-    /// The meaning as steps.
+    /// The meaning as a chain of steps.
     pub chain: Chain,
-    /// The views that the chain's operands are.
+    /// The views of the chain's operands.
     pub operands: Vec<usize>,
-    /// Read operands.
+    /// The read operands.
     pub inputs: Vec<Source>,
-    /// Written operands, in the order of the chain's outputs.
+    /// The written operands, in the order of the chain's outputs.
     pub outputs: Vec<usize>,
-    /// Error bounds of the atoms in the body that compute the same function.
+    /// The error bounds of the atoms in the body that compute the same function.
     pub stated: Vec<ErrorBound>,
-    /// Types that casts of the body round to as the meaning does: an output of one may be rounded
-    /// before any rounding.
+    /// The types to which casts of the body round as the meaning does. The shadow of an output of
+    /// such a type may be rounded.
     pub rounded: BTreeSet<Scalar>,
 }
 
 impl Reference {
-    /// Whether the value before of a view matters.
+    /// Whether the meaning depends on the previous elements of a view.
     pub(crate) fn reads(&self, view: usize) -> bool {
         let operands = self.operands.iter().enumerate();
         operands.filter(|(_, v)| **v == view).any(|(i, _)| self.chain.reads(i))
     }
 }
 
-/// Where buffers lie in a block's shared memory.
+/// The arrangement of buffers in a block's shared memory.
 #[derive(Default)]
 pub(crate) struct SharedPlan {
-    /// Size in bytes.
+    /// The size in bytes.
     pub size: usize,
-    /// Bytes that one entry of the race detector stands for: the narrowest scalar.
+    /// The number of bytes for one entry of the race detector: the narrowest scalar.
     pub granule: usize,
-    /// In order of allocation.
+    /// The buffers, in order of allocation.
     pub buffers: Vec<SharedBuffer>,
 }
 
 impl SharedPlan {
-    /// Whether some buffer is allocated again in each turn of a loop.
+    /// Whether some buffer is allocated again in each iteration of a loop.
     pub(crate) fn begins_again(&self) -> bool {
         self.buffers.iter().any(|b| b.loops > 0)
     }
 
-    /// Whether a byte may be written as one thing and read as another: of two buffers, or of one
-    /// that begins again.
+    /// Whether a byte may be written and read as part of different tensors: of two buffers, or of
+    /// one that is allocated again.
     pub(crate) fn has_owners(&self) -> bool {
         let mut ranges: Vec<(usize, usize)> =
             self.buffers.iter().map(SharedBuffer::range).collect();
@@ -138,28 +138,28 @@ impl SharedPlan {
 
 /// A buffer in shared memory.
 pub(crate) struct SharedBuffer {
-    /// Byte address.
+    /// The byte address.
     pub at: usize,
-    /// Scalars.
+    /// The number of scalars.
     pub len: i64,
     /// The scalar type of its elements.
     pub scalar: Scalar,
-    /// Bits of a scalar.
+    /// The number of bits of a scalar.
     pub bits: u32,
-    /// Whether they are mbarriers.
+    /// Whether the elements are mbarriers.
     pub mbarriers: bool,
-    /// Its place in the order of allocation.
+    /// The index in the order of allocation.
     pub number: usize,
-    /// How many loops its allocation stands in.
+    /// The number of loops around the allocation.
     pub loops: usize,
-    /// On byte addresses relative to the buffer.
+    /// The swizzle of byte addresses relative to the buffer.
     pub swizzle: Option<Swizzle>,
-    /// Its elements' names.
+    /// The names of the elements.
     pub names: Names,
 }
 
 impl SharedBuffer {
-    /// Its first byte, and one past its last.
+    /// The first byte, and one past the last byte.
     fn range(&self) -> (usize, usize) {
         let bits = usize::try_from(self.len).unwrap_or(0).saturating_mul(self.bits as usize);
         (self.at, self.at.saturating_add(bits.div_ceil(8)))
@@ -168,15 +168,15 @@ impl SharedBuffer {
 
 /// A buffer in registers.
 pub(crate) struct RegisterBuffer {
-    /// Scalars of one thread.
+    /// The number of scalars of one thread.
     pub len: usize,
-    /// Bits of a scalar.
+    /// The number of bits of a scalar.
     pub bits: u32,
-    /// Its elements' names.
+    /// The names of the elements.
     pub names: Names,
 }
 
-/// A buffer of the caller that is found through a tensor of coordinates.
+/// A buffer of the caller that is accessed through a tensor of coordinates.
 pub(crate) struct Gathered {
     /// The buffer of the elements.
     pub source: usize,
@@ -184,14 +184,14 @@ pub(crate) struct Gathered {
     pub index: usize,
     /// The scalar type of the coordinates.
     pub scalar: Scalar,
-    /// Scalars of the source from one coordinate to the next.
+    /// The number of scalars of the source between consecutive coordinates.
     pub stride: i64,
     /// The unit of the offsets of views.
     pub unit: i64,
 }
 
 impl Gathered {
-    /// The offset in the source of an offset of a view, for which `value` is the coordinate.
+    /// The offset in the source for an offset of a view with the coordinate `value`.
     pub(crate) fn place(&self, at: i64, value: Value) -> i64 {
         let coordinate = decode(self.scalar, value.bits) as i64;
         coordinate.saturating_mul(self.stride).saturating_add(at.rem_euclid(self.unit))
@@ -202,13 +202,13 @@ impl Gathered {
 pub(crate) struct GlobalBuffer {
     /// The buffer of the program.
     pub buffer: BufferId,
-    /// Whether the kernel writes it.
+    /// Whether the kernel writes the buffer.
     pub written: bool,
-    /// Its elements' names.
+    /// The names of the elements.
     pub names: Names,
 }
 
-/// From offsets in a buffer to coordinates of the tensor that declares it.
+/// Names of elements: the map from offsets in a buffer to coordinates of its declared tensor.
 pub(crate) struct Names {
     name: String,
     modes: Vec<i64>,
@@ -216,18 +216,18 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Names for the buffer of that name, from the sizes of its declared tensor.
+    /// The names for a buffer, from the sizes of its declared tensor.
     pub(crate) fn new(name: &str, sizes: &Sizes) -> Self {
         let inverse = Inverse::new(&sizes.leaves());
         Names { name: name.to_owned(), modes: sizes.extents(), inverse }
     }
 
-    /// Names for a distributed tensor, whose registers have only numbers.
+    /// The names for a distributed tensor, whose registers have only numbers.
     pub(crate) fn numbered(name: &str) -> Self {
         Names { name: name.to_owned(), modes: Vec::new(), inverse: None }
     }
 
-    /// `%As[3,5]`
+    /// The name of an element, `%As[3,5]`.
     pub(crate) fn element(&self, at: i64) -> String {
         match self.inverse.as_ref().and_then(|i| i.element(at)) {
             Some(e) => format!("%{}{}", self.name, coordinates_text(&coordinates(&self.modes, e))),
@@ -242,56 +242,56 @@ pub(crate) enum Node {
     Leaf(usize),
     /// A spec with a body.
     Body {
-        /// Threads that execute it.
+        /// The threads that execute the spec.
         threads: usize,
-        /// Its place.
+        /// The site.
         site: u32,
         /// The check at its end.
         check: Option<usize>,
         /// Whether a statement inside may wait for other threads.
         blocking: bool,
-        /// Its statements.
+        /// The statements of the body.
         body: Vec<Node>,
     },
-    /// New registers; shared memory is there from the start.
+    /// An allocation of registers; shared memory exists from the start.
     Allocate(Option<usize>),
-    /// An element becomes a number.
+    /// Reads an element of a tensor as an integer.
     Element {
-        /// Slot of the number, beside those of loops.
+        /// The slot of the integer, among those of loop variables.
         slot: usize,
         /// The view of the element.
         view: usize,
-        /// The range of its tensor's integers: from, and below.
+        /// The declared range of the tensor's integers: from, and below.
         within: Option<(i64, i64)>,
-        /// Where they never fall, how far they lie apart.
+        /// For a tensor whose integers never decrease, the distance of consecutive elements.
         step: Option<i64>,
-        /// Its place.
+        /// The site.
         site: u32,
     },
     /// A counted loop.
     For {
-        /// Slot of its variable.
+        /// The slot of the loop variable.
         slot: usize,
-        /// First value.
+        /// The first value.
         start: Index,
-        /// Exclusive bound.
+        /// The exclusive bound.
         end: Index,
-        /// Positive step.
+        /// The positive step.
         step: i64,
-        /// Upper bound of iterations.
+        /// An upper bound of the iterations.
         trips: u64,
-        /// Its place.
+        /// The site.
         site: u32,
         /// Whether a statement inside may wait for other threads.
         blocking: bool,
-        /// The statements that are repeated.
+        /// The statements of the body.
         body: Vec<Node>,
     },
-    /// Both sides of a condition.
+    /// A condition with both branches.
     If {
-        /// All must hold.
+        /// The conditions, all of which must hold.
         cond: Vec<Compare>,
-        /// Its place.
+        /// The site.
         site: u32,
         /// Whether a statement inside may wait for other threads.
         blocking: bool,
@@ -300,16 +300,16 @@ pub(crate) enum Node {
         /// The statements for the other threads.
         otherwise: Vec<Node>,
     },
-    /// All threads named (none: of the block) arrive.
+    /// A barrier of the named threads (none: of the block).
     Barrier {
-        /// Named threads.
+        /// The named threads.
         threads: Option<usize>,
-        /// Whether each thread names the group that it is in.
+        /// Whether each thread waits only for the group that contains it.
         own: bool,
-        /// Its place.
+        /// The site.
         site: u32,
     },
-    /// Another synchronization.
+    /// Another synchronization statement.
     Sync(SyncNode),
 }
 
@@ -319,74 +319,75 @@ pub(crate) struct SyncNode {
     pub op: SyncOp,
     /// The mbarriers.
     pub view: Option<usize>,
-    /// The number of the statement, where it has one.
+    /// The number in the statement, if it has one.
     pub number: Option<Index>,
-    /// Numbers that the atom allows.
+    /// The numbers that the atom allows.
     pub takes: Option<AtomNumber>,
-    /// Threads that execute it together.
+    /// The number of threads that execute the statement together.
     pub group: usize,
-    /// Its place.
+    /// The site.
     pub site: u32,
 }
 
 /// A spec without a body.
 pub(crate) struct LeafSpec {
-    /// Its place.
+    /// The site.
     pub site: u32,
     /// The spec.
     pub spec: SpecId,
-    /// Threads that execute it.
+    /// The threads that execute the spec.
     pub threads: usize,
-    /// Read operands.
+    /// The read operands.
     pub inputs: Vec<Source>,
-    /// Written operands.
+    /// The written operands.
     pub outputs: Vec<usize>,
-    /// Whether each thread executes it for itself, and no operand is spread over threads.
+    /// Whether each thread executes the spec separately, and no operand is distributed over
+    /// threads.
     pub alone: bool,
-    /// Whether the whole block, or consecutive warps of it as one group, execute it by its meaning.
-    /// Such specs are ordered as written: barriers are placed when they are decomposed.
+    /// Whether the complete block, or consecutive warps as one group, execute the spec by its
+    /// meaning. Such specs are ordered as written: decomposition places the barriers.
     pub ordered: bool,
     /// The role of a cast that does not keep every value.
     pub cast: Option<CastRole>,
-    /// Whether it writes memory that it may read, too.
+    /// Whether the spec writes memory that it may also read.
     pub updates: bool,
-    /// How it is executed.
+    /// The way of execution.
     pub how: How,
-    /// The atom that it names.
+    /// The name of the atom.
     pub atom: Option<String>,
 }
 
-/// How a leaf is executed.
+/// The ways to execute a leaf.
 pub(crate) enum How {
     /// By its atom.
     Atom(BoundAtom),
-    /// A bulk copy by each thread.
+    /// As a bulk copy by each thread.
     Bulk(BoundBulk),
     /// By the meaning of the spec, for each group of threads.
     Meaning(Meaning),
-    /// Exchange between the lanes of a group.
+    /// As an exchange between the lanes of a group.
     Shuffle {
-        /// Which lane is read.
+        /// The rule that selects the source lane.
         op: carbyne_ir::ast::ShflOp,
-        /// Lane, distance or mask.
+        /// The lane, distance or mask.
         lane: i64,
     },
 }
 
-/// A comparison at the end of a body.
+/// The comparison at the end of a body.
 pub(crate) struct Check {
-    /// Its place.
+    /// The site.
     pub site: u32,
     /// The spec.
     pub spec: SpecId,
-    /// Threads that execute it.
+    /// The threads that execute the spec.
     pub threads: usize,
-    /// Its meaning.
+    /// The meaning.
     pub reference: Reference,
 }
 
 impl Kernel<'_> {
-    /// Mbarriers of a block that are told apart.
+    /// The number of mbarriers of a block that are distinguished.
     pub(crate) fn n_mbarriers(&self) -> usize {
         let all: usize =
             self.shared.buffers.iter().filter(|b| b.mbarriers).map(|b| b.len as usize).sum();
@@ -437,7 +438,7 @@ impl Kernel<'_> {
         })
     }
 
-    /// `%As`, or what an operand written in place is called.
+    /// The name of a view: `%As`, or the text of a view written in place.
     pub(crate) fn view_name(&self, view: usize) -> String {
         self.program.tensor_name(self.views[view].tensor)
     }
@@ -450,14 +451,14 @@ impl Kernel<'_> {
             Space::Gathered(i) => {
                 let g = &self.gathers[i];
                 let (name, at) = (&self.globals[g.source].names, at.rem_euclid(g.unit));
-                format!("{} from a coordinate on", name.element(at))
+                format!("{} of the rows at the coordinates", name.element(at))
             }
             Space::Shared(i) => self.shared.buffers[i].names.element(at),
             Space::Registers(i) => self.registers[i].names.element(at),
         }
     }
 
-    /// Scalar type of a view.
+    /// The scalar type of a view.
     pub(crate) fn scalar(&self, view: usize) -> Scalar {
         self.views[view].scalar
     }

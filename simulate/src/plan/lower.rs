@@ -1,4 +1,4 @@
-//! From a kernel of the program to a [`Kernel`] ready to run.
+//! Lowers a kernel of the program to a [`Kernel`] that is ready to run.
 
 use super::atom::{Given, Operands};
 use super::site::{unknown, views_of};
@@ -26,22 +26,23 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Most elements of an operand of a spec that is executed or checked by its meaning.
+/// The largest number of elements of an operand of a spec that is executed or checked by its
+/// meaning.
 const MAX_ELEMENTS: i64 = 1 << 22;
-/// Most steps of one comparison of a body with its meaning.
+/// The largest number of steps of one comparison of a body with its meaning.
 const MAX_COMPARE: u64 = 1 << 30;
-/// Most blocks of a cluster; above any hardware's.
+/// The largest number of blocks of a cluster; above the limit of any hardware.
 const MAX_CLUSTER: i64 = 64;
-/// Why nothing is compared with a generic spec.
-const UNSTATED: &str = "the generic spec does not say what it means";
-/// Deepest nesting of statements.
+/// The reason for a generic spec that is not compared.
+const UNSTATED: &str = "the generic spec has no `means` block";
+/// The deepest nesting of statements.
 const MAX_DEPTH: usize = 512;
 
-/// Lowers a kernel for runs in which this lane of a warp is elected. One without a body keeps its
-/// meaning only.
+/// Lowers a kernel, for runs with this elected lane of a warp. A kernel without a body keeps only
+/// its meaning.
 ///
 /// # Errors
-/// The first reason in text order why it cannot run.
+/// The first reason in text order why the kernel cannot run.
 pub(crate) fn lower<'p>(
     program: &'p Program,
     id: SpecId,
@@ -85,7 +86,8 @@ pub(crate) fn lower<'p>(
         elected,
         stated: Vec::new(),
         spaces: HashMap::new(),
-        // Sizes that only the caller knows, or too many bytes: each is placed when it is met.
+        // If sizes are known only to the caller, or the arena has too many bytes, each buffer is
+        // placed at its first use.
         arena: Arena::place(program, &smem::buffers(program, id), atoms).unwrap_or_default(),
         views: HashMap::new(),
         spread: HashMap::new(),
@@ -114,7 +116,7 @@ pub(crate) fn lower<'p>(
 struct Executors {
     n_blocks: i64,
     n_threads: usize,
-    /// Blocks of a cluster.
+    /// The number of blocks of a cluster.
     cluster: usize,
 }
 
@@ -141,7 +143,7 @@ fn executors(program: &Program, id: SpecId, symbols: &HashMap<VarId, i64>) -> Ch
             format!("a block has {n_threads} threads, at most {MAX_BLOCK_THREADS} are allowed");
         return Err(Box::new(
             Diagnostic::new(Code::TooManyThreads, site.span, text)
-                .help("take fewer threads, and give each more elements"),
+                .help("use fewer threads, and give each thread more elements"),
         ));
     }
     let cluster = match (spec.exec.map(|e| &program.threads[e.blocks].levels[..]), &spec.body) {
@@ -152,28 +154,28 @@ fn executors(program: &Program, id: SpecId, symbols: &HashMap<VarId, i64>) -> Ch
         _ => 1,
     };
     if !(1..=MAX_CLUSTER).contains(&cluster) || n_blocks % cluster != 0 {
-        let text = format!("the {n_blocks} blocks are not clusters of {cluster}");
+        let text = format!("the {n_blocks} blocks cannot form clusters of {cluster} blocks");
         return Err(Box::new(
             Diagnostic::new(Code::ExecConfig, site.span, text)
                 .label(format!(
-                    "a cluster has from 1 to {MAX_CLUSTER} blocks, and divides the grid"
+                    "a cluster has from 1 to {MAX_CLUSTER} blocks, and its size divides the grid's"
                 ))
-                .help("make the number of blocks a multiple of the cluster's"),
+                .help("make the number of blocks a multiple of the cluster size"),
         ));
     }
     Ok(Executors { n_blocks, n_threads: n_threads as usize, cluster: cluster as usize })
 }
 
-/// The kernel has no body.
+/// The error for a kernel without a body.
 pub(crate) fn not_decomposed(span: Span) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(Code::NotDecomposed, span, "the kernel is not decomposed")
-            .label("it has no body, and is too large to be executed by its meaning alone")
-            .help("decompose it first: pass `--arch sm_80`, say; or write a body"),
+            .label("it has no body, and is too large to be executed by its meaning")
+            .help("decompose the kernel first, for example with `--arch sm_80`; or write a body"),
     )
 }
 
-/// Whether a leaf of that kind computes what a body around it is to compute.
+/// Whether a leaf of this kind computes the function of an enclosing body of the other kind.
 fn computes(leaf: SpecKind, body: SpecKind) -> bool {
     let sums = |kind: SpecKind| kind.is_product();
     leaf == body || sums(leaf) && sums(body)
@@ -183,20 +185,20 @@ pub(super) struct Lowering<'p, 'a> {
     pub(super) kernel: Kernel<'p>,
     pub(super) vars: Variables<'a>,
     pub(super) atoms: &'a AtomTable,
-    /// The lane that is elected.
+    /// The elected lane.
     pub(super) elected: usize,
-    /// What atoms bound so far state of their errors, with the specs that they implement.
+    /// The errors that the atoms bound so far state, with the kinds of specs that they implement.
     stated: Vec<(SpecKind, ErrorBound)>,
     pub(super) spaces: HashMap<BufferId, Space>,
-    /// Where shared tensors lie, as they are printed.
+    /// The places of shared tensors in the printed order.
     pub(super) arena: Arena,
     pub(super) views: HashMap<TensorId, usize>,
-    /// Views whose modes of extent 1 stand for more, by what they stand for.
+    /// Views whose modes of extent 1 are broadcast, by the target modes.
     pub(super) spread: HashMap<(TensorId, Vec<i64>), usize>,
-    /// How many loops the statement stands in.
+    /// The number of loops around the current statement.
     pub(super) loops: usize,
     thread_tensors: HashMap<ThreadsId, usize>,
-    /// What casts are to the meaning.
+    /// The roles of casts in the meaning.
     casts: BTreeMap<SpecId, CastRole>,
 }
 
@@ -210,9 +212,9 @@ impl Lowering<'_, '_> {
         if depth > MAX_DEPTH {
             let span = stmts.first().map_or(Span::default(), |s| s.span);
             return Err(Box::new(
-                Diagnostic::new(Code::TooDeep, span, "statements nest too deep")
-                    .label(format!("deeper than {MAX_DEPTH}"))
-                    .help("write fewer bodies within one another"),
+                Diagnostic::new(Code::TooDeep, span, "statements are nested too deeply")
+                    .label(format!("nested deeper than {MAX_DEPTH} levels"))
+                    .help("nest fewer bodies"),
             ));
         }
         let mut nodes = Vec::new();
@@ -308,7 +310,7 @@ impl Lowering<'_, '_> {
         let program = self.kernel.program;
         let spec = &program.specs[id];
         let Some(exec) = spec.exec else {
-            let text = "the spec does not say who executes it";
+            let text = "the spec has no executor";
             return Err(Box::new(
                 Diagnostic::new(Code::ExecConfig, spec.span, text)
                     .help("write `<<<#blocks, #threads>>>` after its name"),
@@ -368,7 +370,7 @@ impl Lowering<'_, '_> {
         Ok(Node::Leaf(self.kernel.leaves.len() - 1))
     }
 
-    /// Whether a leaf writes memory that it may read, too: of the kind, be it of another tensor.
+    /// Whether a leaf writes a kind of memory that it also reads, possibly of another tensor.
     fn updates(&self, how: &How, inputs: &[Source], outputs: &[usize]) -> bool {
         let kind = |v: usize| match self.kernel.views[v].space {
             Space::Registers(_) | Space::Index => None,
@@ -384,8 +386,8 @@ impl Lowering<'_, '_> {
         written().any(|to| reads_output || views_of(inputs).any(|from| kind(from) == Some(to)))
     }
 
-    /// Whether the whole block, or consecutive warps of it that are one group, execute a leaf on
-    /// tensors that belong to all of them.
+    /// Whether the complete block, or consecutive warps as one group, execute a leaf on tensors
+    /// that belong to all of them.
     fn is_operation(&self, id: SpecId, threads: usize) -> bool {
         let tensor = &self.kernel.thread_tensors[threads];
         if tensor.group_size() == self.kernel.n_threads {
@@ -422,7 +424,7 @@ impl Lowering<'_, '_> {
                 let d = bind::not_by(self.kernel.program, id, atom.name, &m);
                 Box::new(match m {
                     Mismatch::Threads { .. } => d.help(format!(
-                        "{}; a pin for a whole tile is taken by the solver: pass `--arch`",
+                        "{}; the solver implements a pin for a complete tile: pass `--arch`",
                         m.help()
                     )),
                     _ => d,
@@ -446,20 +448,20 @@ impl Lowering<'_, '_> {
             return Ok(How::Atom(bound));
         }
         if spec.valid.is_some() {
-            let why = "a Move that reads part of its source is what its atom does";
+            let why = "a Move that reads part of its source needs an atom";
             return Err(meaningless(spec.span, why.to_owned()));
         }
         if spec.bar.is_some() || spec.multicast.is_some() {
-            let why = "a copy that completes on an mbarrier is what its atom does";
+            let why = "a copy that completes on an mbarrier needs an atom";
             return Err(meaningless(spec.span, why.to_owned()));
         }
         let all = spec.input_tensors().chain(spec.outputs.iter().copied());
         let alone = self.kernel.thread_tensors[threads].group_size() == 1;
         for tensor in all.map(|t| &self.kernel.program.tensors[t]) {
             let why = match (&tensor.map, tensor.peer) {
-                (Some(_), _) => "a box of a tensor map is moved by an atom",
+                (Some(_), _) => "a copy of a box of a tensor map needs an atom",
                 (_, Some(_)) if !alone => {
-                    "what lies in another block is accessed by single threads"
+                    "only single threads may access the memory of another block"
                 }
                 _ => continue,
             };
@@ -473,7 +475,7 @@ impl Lowering<'_, '_> {
         }
         let private = |v: &usize| self.is_private(*v);
         if !alone && (views_of(inputs).any(|v| private(&v)) || outputs.iter().any(private)) {
-            let why = "a group of threads has no common registers, only each thread its own";
+            let why = "a group of threads has no common registers: each thread has its own";
             return Err(meaningless(spec.span, why.to_owned()));
         }
         let meaning = self
@@ -497,14 +499,14 @@ impl Lowering<'_, '_> {
         if matches!(spec.kind, SpecKind::Accumulate(_))
             && self.kernel.thread_tensors[threads].n_groups() > 1
         {
-            let why = "other groups may accumulate into its output meanwhile";
+            let why = "other groups may accumulate into its output at the same time";
             return Err(Unchecked::Because(why.to_owned()));
         }
         let (inputs, outputs) = self.operands(id).map_err(Unchecked::Broken)?;
         let alone = self.kernel.thread_tensors[threads].group_size() == 1;
         let private = |v: &usize| self.is_private(*v);
         if !alone && (views_of(&inputs).any(|v| private(&v)) || outputs.iter().any(private)) {
-            let why = "a group of threads has no common registers, only each thread its own";
+            let why = "a group of threads has no common registers: each thread has its own";
             return Err(Unchecked::Because(why.to_owned()));
         }
         self.small_enough(&inputs, &outputs)?;
@@ -548,7 +550,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Whether the operands can be held as a list of elements.
+    /// Whether the operands are small enough for lists of elements.
     fn small_enough(&self, inputs: &[Source], outputs: &[usize]) -> Result<(), NoMeaning> {
         let large = |v: &usize| self.kernel.views[*v].size > MAX_ELEMENTS;
         match views_of(inputs).chain(outputs.iter().copied()).find(large) {
@@ -559,7 +561,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// What the kernel as a whole computes.
+    /// The meaning of the complete kernel.
     fn root(&mut self, id: SpecId) -> Result<RootSpec, Unchecked> {
         let spec = &self.kernel.program.specs[id];
         if spec.kind == SpecKind::Generic && spec.means.is_none() {
@@ -577,7 +579,7 @@ impl Lowering<'_, '_> {
         Ok(RootSpec { site, reference })
     }
 
-    /// What the kernel's own spec writes.
+    /// The outputs of the kernel's own spec.
     fn written(&mut self, id: SpecId) -> Vec<(usize, bool)> {
         let program = self.kernel.program;
         let spec = &program.specs[id];
@@ -597,7 +599,7 @@ impl Lowering<'_, '_> {
         matches!(view.space, Space::Global(_) | Space::Param(_)) && view.known().is_some()
     }
 
-    /// What a spec means on its operands.
+    /// The meaning of a spec on its operands.
     fn reference(
         &mut self,
         id: SpecId,
@@ -636,7 +638,7 @@ impl Lowering<'_, '_> {
         Ok(Reference { meaning, chain, operands, inputs, outputs, stated, rounded })
     }
 
-    /// The types that casts of the body round to as the meaning does.
+    /// The types to which casts of the body round as the meaning does.
     fn rounded(&self) -> BTreeSet<Scalar> {
         let program = self.kernel.program;
         let meant = self.casts.iter().filter(|(_, role)| **role == CastRole::Meant);
@@ -644,7 +646,7 @@ impl Lowering<'_, '_> {
         meant.filter_map(|(id, _)| to(id)).collect()
     }
 
-    /// A `means` block with its sizes known, and the views that its operands are.
+    /// A `means` block with known sizes, and the views of its operands.
     fn chain(&mut self, means: &Means) -> Result<(Chain, Vec<usize>), Unchecked> {
         let span = means.steps.first().map_or(Span::default(), |s| s.span);
         let (mut chain, mut operands) = (Chain::default(), Vec::new());
@@ -679,7 +681,7 @@ impl Lowering<'_, '_> {
                 MeansOp::View { layout, offset, .. } => {
                     let broken = |e: NoIndex| Unchecked::Broken(unknown(step.span, "a view", &e));
                     let layout = match self.vars.layout(layout) {
-                        // Nothing is looked up in what has no elements.
+                        // A tensor without elements needs no layout.
                         Err(NoIndex::Layout(LayoutError::Extent { extent: 0 })) => {
                             Layout::trivial()
                         }
@@ -737,7 +739,7 @@ impl Lowering<'_, '_> {
                 (Operand::Tensor(t), Some(modes)) => {
                     self.spread_view(*t, modes, spec.span).map(Source::View)
                 }
-                // A factor of the type that the tensors have.
+                // A literal operand has the type of the tensors.
                 (Operand::Number(v), _) => {
                     let program = self.kernel.program;
                     let beside = match spec.kind.numbers() == Numbers::Beside {
@@ -774,7 +776,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// Why a body is not compared with its spec.
+/// The reason why a body is not compared with its spec.
 enum Unchecked {
     Because(String),
     Broken(Box<Diagnostic>),
@@ -788,14 +790,14 @@ impl From<NoMeaning> for Unchecked {
 
 pub(super) fn open(span: Span, what: &str) -> Box<Diagnostic> {
     Box::new(
-        Diagnostic::new(Code::OpenLayout, span, format!("the layout of {what} is still open"))
+        Diagnostic::new(Code::OpenLayout, span, format!("the layout of {what} is open"))
             .help("write the layout, or decompose the program first"),
     )
 }
 
 fn meaningless(span: Span, why: String) -> Box<Diagnostic> {
     Box::new(
-        Diagnostic::new(Code::NoDenotation, span, "the spec has no meaning of its own")
+        Diagnostic::new(Code::NoDenotation, span, "the spec cannot be executed by its meaning")
             .label(why)
             .help("give it a body or an atom"),
     )

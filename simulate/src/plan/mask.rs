@@ -1,6 +1,6 @@
 //! Sets of threads of a block.
 
-/// A set of threads: the lanes of up to 32 warps, one bit each.
+/// A set of threads of a block: the lanes of up to 32 warps, one bit each.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mask(pub [u32; 32]);
 
@@ -20,46 +20,46 @@ impl Mask {
         self.0[thread / 32] |= 1 << (thread % 32);
     }
 
-    /// Whether a thread is in it.
+    /// Whether the set contains a thread.
     pub(crate) fn has(&self, thread: usize) -> bool {
         self.0[thread / 32] >> (thread % 32) & 1 == 1
     }
 
-    /// Threads in both.
+    /// The threads in both sets.
     #[must_use]
     pub(crate) fn and(&self, other: &Mask) -> Mask {
         Mask(std::array::from_fn(|w| self.0[w] & other.0[w]))
     }
 
-    /// Threads in this one only.
+    /// The threads in this set but not in the other.
     #[must_use]
     pub(crate) fn without(&self, other: &Mask) -> Mask {
         Mask(std::array::from_fn(|w| self.0[w] & !other.0[w]))
     }
 
-    /// Threads in either.
+    /// The threads in either set.
     #[must_use]
     pub(crate) fn or(&self, other: &Mask) -> Mask {
         Mask(std::array::from_fn(|w| self.0[w] | other.0[w]))
     }
 
-    /// Threads of some warps, which are one bit each.
+    /// The threads of some warps, which are given as one bit each.
     #[must_use]
     pub(crate) fn of_warps(&self, warps: u32) -> Mask {
         Mask(std::array::from_fn(|w| if warps >> w & 1 == 1 { self.0[w] } else { 0 }))
     }
 
-    /// The warps that have a thread in it, one bit each.
+    /// The warps of the threads, one bit each.
     pub(crate) fn warps(&self) -> u32 {
         (0..32).fold(0, |bits, w| bits | u32::from(self.0[w] != 0) << w)
     }
 
-    /// Whether it has no thread.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|w| *w == 0)
     }
 
-    /// Whether all threads of the other are in this one.
+    /// Whether this set contains all threads of the other.
     pub(crate) fn contains(&self, other: &Mask) -> bool {
         other.without(self).is_empty()
     }

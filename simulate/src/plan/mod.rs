@@ -1,16 +1,16 @@
-//! A kernel made ready to run: every index compiled, every layout tabulated, every leaf bound to an
-//! atom or to its meaning.
+//! The plan of a kernel that is ready to run: every index is compiled, every layout tabulated, and
+//! every leaf bound to an atom or to its meaning.
 //!
-//! Lowering happens once a kernel; nothing here depends on the block that runs. What cannot run is
-//! refused here, in text order: an open layout, a symbol without a value, an atom that does not fit
-//! its operands, a leaf that means nothing.
+//! Each kernel is lowered once; the plan does not depend on the running block. Lowering refuses
+//! kernels that cannot run, in text order: an open layout, a symbol without a value, an atom that
+//! does not fit its operands, a leaf without a meaning.
 
 mod atom;
 mod bulk;
 mod cost;
 mod inverse;
 mod kernel;
-mod live;
+mod liveness;
 mod lower;
 mod mask;
 mod rounding;
@@ -27,7 +27,7 @@ pub(crate) use kernel::{
     Check, Gathered, GlobalBuffer, How, Kernel, LeafSpec, Names, Node, Reference, RegisterBuffer,
     RootSpec, SharedBuffer, SharedPlan, SyncNode,
 };
-pub(crate) use live::live_registers;
+pub(crate) use liveness::live_registers;
 pub(crate) use lower::{lower, not_decomposed};
 pub(crate) use mask::Mask;
 pub(crate) use site::{Checked, Literal, Site, Source, line_text, views_of};

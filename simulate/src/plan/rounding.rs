@@ -1,33 +1,33 @@
-//! How far what a kernel computes may be from what it would compute without rounding, from the
-//! types of its tensors and the number of its operations alone.
+//! Bounds the deviation of a kernel's results from the results without rounding, from the types of
+//! its tensors and the number of its operations alone.
 //!
-//! A result is rounded by every operation on the way to it, to the type of a tensor or of an
-//! accumulator. Let u be the largest unit roundoff of the types of the floats that the kernel
-//! computes, v that of its sums, n the number of operations that may follow each other on one
-//! element: executions of leaves in loops that return to the same element, for sums as often as
-//! terms are added. To first order the result differs by at most (4·u + 2·v·n + e) of its scale
-//! ([`crate::denote::Exact`]), where e adds up the errors that approximating instructions state: 4
-//! roundings to the coarsest type, of factors, of probabilities, and of the result, all others to
-//! the type of sums; 2 as tensor cores may cut addends instead of rounding them.
+//! Every operation on the way to a result rounds to the type of a tensor or of an accumulator. Let
+//! u be the largest unit roundoff of the types of the kernel's computed floats, v that of its sums,
+//! and n the number of operations that may follow each other on one element: executions of leaves
+//! in loops that return to that element, for sums the number of added terms. To first order the
+//! result differs by at most (4·u + 2·v·n + e) of its scale ([`crate::denote::Exact`]). e is the
+//! sum of the errors that approximate instructions state. The factor 4 is for roundings to the
+//! coarsest type: of factors, of probabilities, and of the result; all other roundings are to the
+//! type of sums. The factor 2 is because tensor cores may truncate addends instead of rounding
+//! them.
 
 use super::{BoundOp, How, Kernel, LeafSpec, Node, Source, Space};
 use crate::denote::Meaning;
 use crate::num::unit_roundoff;
 use carbyne_atoms::ErrorBound;
 
-/// What is counted.
+/// The counts of a kernel.
 #[derive(Default)]
 struct Count {
     coarsest: f64,
     of_sums: f64,
-    /// Operations on one element.
+    /// The number of operations on one element.
     steps: f64,
-    /// Part of the scale that approximations take.
+    /// The error of approximations, relative to the scale.
     stated: f64,
 }
 
-/// The largest difference, as a part of the scale. `stated` are the errors of the atoms that it
-/// uses.
+/// The largest deviation, relative to the scale. `stated` are the errors of the used atoms.
 pub(super) fn largest_part(kernel: &Kernel<'_>, stated: &[ErrorBound]) -> f64 {
     let mut count = Count::default();
     nodes(kernel, &kernel.body, &mut Vec::new(), &mut count);
@@ -43,7 +43,7 @@ fn unit_roundoff_of_f32() -> f64 {
     unit_roundoff(carbyne_ir::scalar::Scalar::F32)
 }
 
-/// `loops` are those around: slot and trips.
+/// Counts a list of statements. `loops` are the enclosing loops: slot and trips.
 fn nodes(kernel: &Kernel<'_>, list: &[Node], loops: &mut Vec<(usize, u64)>, count: &mut Count) {
     for node in list {
         match node {
@@ -64,7 +64,8 @@ fn nodes(kernel: &Kernel<'_>, list: &[Node], loops: &mut Vec<(usize, u64)>, coun
 }
 
 fn leaf(kernel: &Kernel<'_>, leaf: &LeafSpec, loops: &[(usize, u64)], count: &mut Count) {
-    // Terms that one execution adds to an element; none of what only moves.
+    // The number of terms that one execution adds to an element; statements that only move are
+    // skipped.
     let terms = match &leaf.how {
         How::Atom(atom) => match atom.op {
             BoundOp::Move | BoundOp::Select | BoundOp::Init(_) | BoundOp::Shuffle { .. } => return,
@@ -91,7 +92,7 @@ fn leaf(kernel: &Kernel<'_>, leaf: &LeafSpec, loops: &[(usize, u64)], count: &mu
         if terms.is_some() {
             count.of_sums = count.of_sums.max(u);
         }
-        // Turns of a loop that lead to other registers are of other elements.
+        // Loop iterations that select other registers concern other elements.
         let again = |(slot, _): &&(usize, u64)| {
             !(matches!(view.space, Space::Registers(_)) && view.offset.mentions(*slot))
         };

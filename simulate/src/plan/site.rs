@@ -1,22 +1,22 @@
-//! A place in the text, and what is said of it and read there.
+//! Sites: positions of statements in the text, and the literals and errors of statements.
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 use std::fmt;
 
-/// The result of anything that can be the fault of the program.
+/// The result of a function that may report an error of the program.
 pub(crate) type Checked<T> = Result<T, Box<Diagnostic>>;
 
-/// A place in the text.
+/// The position of a statement.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Site {
-    /// 1-based; 0 where there is no text.
+    /// The line, 1-based; 0 without text.
     pub line: u32,
-    /// The statement or the spec's head.
+    /// The span of the statement or of the spec's head.
     pub span: Span,
 }
 
-/// `line 12`, or what stands for it where there is no text.
+/// The text `line 12`, or a replacement without text.
 pub(crate) fn line_text(site: &Site) -> String {
     if site.line == 0 {
         "a statement without a line".to_owned()
@@ -37,9 +37,9 @@ pub(crate) enum Source {
 /// A literal among a spec's operands.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct Literal {
-    /// As written; of an integer type, as the type has it.
+    /// The value as written; for an integer type, the value in the type.
     pub exact: f64,
-    /// As the type of the tensors beside it has it.
+    /// The value rounded to the type of the other operands.
     pub rounded: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Where buffers are, and tensors as views of them.
+//! The places of buffers, and views of tensors in them.
 
 use super::lower::{Lowering, open};
 use super::site::unknown;
@@ -13,13 +13,13 @@ use carbyne_ir::program::{BufferId, TensorId, ThreadsId};
 use carbyne_ir::scalar::Memory;
 use carbyne_ir::span::Span;
 
-/// Largest shared memory of a block, in bytes; above any hardware's.
+/// The largest shared memory of a block, in bytes; above the limit of any hardware.
 const MAX_SHARED: usize = 1 << 18;
-/// Most register elements of a block.
+/// The largest number of register elements of a block.
 const MAX_REGISTERS: usize = 1 << 23;
-/// Most elements that a register tensor stands for.
+/// The largest number of elements of a broadcast register tensor.
 const MAX_SPREAD: i64 = 1 << 22;
-/// Every buffer in shared memory begins at a multiple of this.
+/// The alignment of buffers in shared memory.
 const SHARED_ALIGN: usize = 16;
 
 impl Lowering<'_, '_> {
@@ -91,7 +91,8 @@ impl Lowering<'_, '_> {
         Ok(self.kernel.views.len() - 1)
     }
 
-    /// A tensor whose modes of extent 1 are broadcast over the modes wanted; itself where none is.
+    /// A view of a tensor whose modes of extent 1 are broadcast over the modes `modes`; the plain
+    /// view without such modes.
     pub(super) fn spread_view(
         &mut self,
         id: TensorId,
@@ -113,15 +114,16 @@ impl Lowering<'_, '_> {
         let sizes = self.vars.sizes(&self.kernel.program.tensors[id].concat());
         let sizes = sizes.map_err(|e| unknown(span, "a tensor", &e))?;
         let wide = sizes.spread(modes);
-        let wide = wide.map_err(|e| unknown(span, "a tensor that is spread", e))?;
+        let wide = wide.map_err(|e| unknown(span, "a broadcast tensor", e))?;
         let View { space, scalar, dist, .. } = self.kernel.views[plain];
         let dist = match dist {
             None => None,
             Some(_) if wide.size > MAX_SPREAD => {
-                let text = format!("{} stands for too many elements", self.kernel.view_name(plain));
+                let name = self.kernel.view_name(plain);
+                let text = format!("{name} is broadcast over too many elements");
                 return Err(Box::new(
                     Diagnostic::new(Code::TooLarge, span, text)
-                        .label(format!("more than {MAX_SPREAD}"))
+                        .label(format!("more than {MAX_SPREAD} elements"))
                         .help("write a loop over parts of the output"),
                 ));
             }
@@ -143,12 +145,11 @@ impl Lowering<'_, '_> {
         Ok(self.kernel.views.len() - 1)
     }
 
-    /// Which elements of a tensor there are; `over`: where its modes of extent 1 are broadcast over
-    /// these.
+    /// The bounds of the existing elements of a tensor; `over`: the modes over which its modes of
+    /// extent 1 are broadcast.
     fn bounds(&self, id: TensorId, over: Option<&[i64]>, span: Span) -> Checked<Vec<Bound>> {
         let of = |bound: &carbyne_ir::program::Bound| {
-            let name =
-                || format!("which elements of {} there are", self.kernel.program.tensor_name(id));
+            let name = || format!("a bound of {}", self.kernel.program.tensor_name(id));
             let sizes = self.vars.sizes(&bound.concat());
             let mut sizes = sizes.map_err(|e| unknown(span, &name(), e))?;
             if let Some(modes) = over {
@@ -161,7 +162,7 @@ impl Lowering<'_, '_> {
         self.kernel.program.tensors[id].bounds.iter().map(of).collect()
     }
 
-    /// Where a buffer is; places it if it is new.
+    /// The place of a buffer; a new buffer is placed first.
     pub(super) fn space(&mut self, id: BufferId, span: Span) -> Checked<Space> {
         if let Some(space) = self.spaces.get(&id) {
             return Ok(*space);
@@ -170,7 +171,7 @@ impl Lowering<'_, '_> {
         let space = match buffer.memory {
             _ if buffer.gather.is_some() => self.gathered(id, span)?,
             None => return Err(open(span, &format!("%{}", buffer.name))),
-            // Coordinates lie nowhere, of however many elements they are.
+            // Coordinates need no memory, for any number of elements.
             Some(Memory::Ix) => Space::Index,
             Some(memory @ (Memory::Gl | Memory::Pm)) => {
                 let (_, names) = self.measured(id, span)?;
@@ -185,11 +186,11 @@ impl Lowering<'_, '_> {
                 let bits = buffer.scalar.bits() as u32;
                 if all.saturating_add(len).saturating_mul(self.kernel.n_threads) > MAX_REGISTERS {
                     let text =
-                        format!("%{} takes more registers than can be simulated", buffer.name);
+                        format!("%{} needs more registers than can be simulated", buffer.name);
                     return Err(Box::new(
                         Diagnostic::new(Code::TooLarge, span, text)
-                            .label(format!("{MAX_REGISTERS} elements of all threads of a block"))
-                            .help("spread it over the threads, or make it smaller"),
+                            .label(format!("the limit of a block is {MAX_REGISTERS} elements"))
+                            .help("distribute the tensor over the threads, or make it smaller"),
                     ));
                 }
                 self.kernel.registers.push(RegisterBuffer { len, bits, names });
@@ -204,8 +205,8 @@ impl Lowering<'_, '_> {
         Ok(space)
     }
 
-    /// How many elements a buffer has place for, a thread's of what is spread, and how errors name
-    /// them.
+    /// The capacity of a buffer in elements (for a distributed tensor, of each thread), and the
+    /// names of its elements.
     fn measured(&self, id: BufferId, span: Span) -> Checked<(i64, Names)> {
         let buffer = &self.kernel.program.buffers[id];
         let declared = &self.kernel.program.tensors[buffer.tensor];
@@ -229,7 +230,7 @@ impl Lowering<'_, '_> {
         Ok((len, names))
     }
 
-    /// Where a buffer is that another one indexes.
+    /// The place of a buffer that another buffer indexes.
     fn gathered(&mut self, id: BufferId, span: Span) -> Checked<Space> {
         let buffer = &self.kernel.program.buffers[id];
         let Some(gather) = buffer.gather else {
@@ -248,7 +249,8 @@ impl Lowering<'_, '_> {
         Ok(Space::Gathered(self.kernel.gathers.len() - 1))
     }
 
-    /// Who holds a tensor whose layout is open: a group of threads, or the whole block.
+    /// The threads that hold a tensor with an open layout: a group of threads, or the complete
+    /// block.
     fn holders(&self, threads: Option<ThreadsId>, span: Span) -> Checked<Vec<u16>> {
         let n = self.kernel.n_threads;
         let Some(threads) = threads else { return Ok((0..n as u16).collect()) };
@@ -266,9 +268,9 @@ impl Lowering<'_, '_> {
         known.ok_or_else(|| held_by_loops(span))
     }
 
-    /// Owners of a register tensor whose thread-value layout is open: any will do, since only the
-    /// meaning of specs touches it. As many threads as share it evenly hold it, the others hold
-    /// copies.
+    /// Owners of a register tensor with an open thread-value layout. Any owners are valid, because
+    /// only meanings of specs access the tensor. The elements are divided evenly over as many
+    /// threads as possible, and the other threads hold copies.
     fn any_owners(&self, size: i64, threads: Option<ThreadsId>, span: Span) -> Checked<Dist> {
         let order = self.holders(threads, span)?;
         let (holders, each) = shares(size, order.len());
@@ -303,7 +305,7 @@ impl Lowering<'_, '_> {
             return Err(Box::new(
                 Diagnostic::new(Code::SharedTooLarge, span, text)
                     .label(format!("%{} ends at byte {end}", buffer.name))
-                    .help("make tiles or the number of stages smaller, or share it: `reuses=`"),
+                    .help("use smaller tiles or fewer stages, or share memory with `reuses=`"),
             ));
         }
         let shared = &mut self.kernel.shared;
@@ -321,10 +323,11 @@ impl Lowering<'_, '_> {
 }
 
 fn held_by_loops(span: Span) -> Box<Diagnostic> {
-    unknown(span, "who holds a tensor", "its threads depend on a loop")
+    unknown(span, "the owner of a tensor", "its threads depend on a loop")
 }
 
-/// How many of so many threads share so many elements evenly, and the elements of each.
+/// The number of threads over which the elements are divided evenly, and the number of elements of
+/// each.
 fn shares(size: i64, threads: usize) -> (i64, i64) {
     let holders = num_integer::gcd(size.max(1), threads.max(1) as i64);
     (holders, size.max(1) / holders)

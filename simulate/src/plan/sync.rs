@@ -9,7 +9,7 @@ impl Lowering<'_, '_> {
     /// Binds a statement.
     ///
     /// # Errors
-    /// `D0307` where the architecture has no such statement, or not with its number.
+    /// `D0307` if the architecture does not have the statement, or does not support its number.
     pub(super) fn sync(&mut self, sync: &Sync, line: u32, span: Span) -> Checked<SyncNode> {
         let range = sync.number.map(|n| {
             let (lo, hi) = self.vars.bounds(n);
@@ -22,7 +22,7 @@ impl Lowering<'_, '_> {
             .map_err(|e| Box::new(e.diagnostic(span)))?;
         let group = usize::try_from(atom.group).unwrap_or(1);
         let takes = atom.numbers.first().copied();
-        // A tensor map is only told to hardware.
+        // A tensor map is a hint for the hardware.
         let own = sync.tensor.filter(|t| self.kernel.program.tensors[*t].map.is_none());
         let view = own.map(|t| self.view(t, span)).transpose()?;
         let number = sync.number.map(|n| self.index(n, span)).transpose()?;

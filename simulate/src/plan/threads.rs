@@ -16,40 +16,40 @@ use std::sync::Arc;
 
 /// A thread tensor of a kernel.
 pub(crate) struct ThreadTensor {
-    /// Linear index of coordinate zero; the same for all threads.
+    /// The linear index of coordinate zero, uniform for all threads.
     offset: Index,
-    /// Indices of each group relative to the offset, in the group's order.
+    /// The indices of each group relative to the offset, in the group's order.
     groups: Vec<Vec<i64>>,
-    /// How many of the first groups differ in what the executing thread's own coordinates choose;
-    /// later ones repeat them.
+    /// The number of groups that the coordinates of the executing thread select; later groups
+    /// repeat them.
     own: usize,
     /// The groups as threads of the block, if the offset is known.
     known: Option<Arc<Partition>>,
-    /// Where the thread tensor is written.
+    /// The site of the thread tensor.
     site: Site,
     n_threads: usize,
 }
 
-/// The threads of one group, in the order in which the thread tensor counts them.
+/// The threads of one group, in the order of the thread tensor.
 pub(crate) type Group = Vec<u16>;
 
-/// Threads of a block, partitioned into the groups of a thread tensor.
+/// The threads of a block, partitioned into the groups of a thread tensor.
 pub(crate) struct Partition {
-    /// Its groups; a thread is in at most one.
+    /// The groups; each thread is in at most one.
     pub groups: Vec<Group>,
-    /// All their threads.
+    /// All threads of the groups.
     pub mask: Mask,
-    /// Those that each executing thread means (`#w[@w]`), one set a group; one of all threads where
-    /// its coordinates choose nothing.
+    /// The sets of threads that an executing thread can select (`#w[@w]`), one for each group; a
+    /// single set of all threads if its coordinates select nothing.
     pub own: Vec<Mask>,
 }
 
 impl ThreadTensor {
-    /// Lowers a thread tensor of a kernel with so many threads, in which this lane is elected of
-    /// every warp.
+    /// Lowers a thread tensor of a kernel with `n_threads` threads, with this elected lane of every
+    /// warp.
     ///
     /// # Errors
-    /// `D0306` where its shape is not known, `V0214` where it is no set of distinct threads.
+    /// `D0306` if its shape is unknown, `V0214` if it is not a set of distinct threads.
     pub(crate) fn new(
         program: &Program,
         vars: &Variables<'_>,
@@ -63,7 +63,7 @@ impl ThreadTensor {
         let layout = |level: &Layout<Dim>| {
             vars.layout(level).map_err(|e| unknown(site.span, "a thread tensor", e))
         };
-        // The lowest thread of a group stands for the one that is elected of it.
+        // The lowest thread of a group represents the elected one.
         let of = threads.elect.and_then(|of| program.threads[of].levels.last());
         let first = match of {
             Some(group) => nth_thread(&layout(group)?, elected),
@@ -83,7 +83,7 @@ impl ThreadTensor {
             if depth < threads.own {
                 own *= size as usize;
             }
-            // Modes of one level: earlier ones fastest, and outer levels before inner ones.
+            // Within a level, earlier modes are faster; outer levels are faster than inner ones.
             *known = (0..size)
                 .flat_map(|i| known.iter().map(move |o| (i, *o)))
                 .map(|(i, o)| o.saturating_add(layout.at(i)))
@@ -95,7 +95,7 @@ impl ThreadTensor {
         let offset = vars.index(threads.offset);
         let offset = offset.map_err(|e| unknown(site.span, "a thread tensor", e))?;
         if !offset.is_uniform() {
-            return Err(not_a_set(site, "its place differs from thread to thread"));
+            return Err(not_a_set(site, "its offset differs between threads"));
         }
         let groups =
             outer.iter().map(|o| inner.iter().map(|i| o.saturating_add(*i)).collect()).collect();
@@ -106,7 +106,7 @@ impl ThreadTensor {
         Ok(thread_tensor)
     }
 
-    /// Threads of one group.
+    /// The number of threads of one group.
     pub(crate) fn group_size(&self) -> usize {
         self.groups.first().map_or(0, Vec::len)
     }
@@ -120,15 +120,15 @@ impl ThreadTensor {
         }
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub(crate) fn n_groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// The groups, given the value of the offset's variables.
+    /// The groups, given the values of the offset's variables.
     ///
     /// # Errors
-    /// `V0214` where a thread is not one of the block.
+    /// `V0214` if a thread is outside of the block.
     pub(crate) fn partition(&self, env: &crate::index::Env) -> Checked<Arc<Partition>> {
         if let Some(known) = &self.known {
             return Ok(Arc::clone(known));
@@ -137,7 +137,7 @@ impl ThreadTensor {
         self.place(offset).map(Arc::new)
     }
 
-    /// The groups, where they do not depend on loop variables.
+    /// The groups, if they do not depend on loop variables.
     pub(crate) fn known(&self) -> Option<&Partition> {
         self.known.as_deref()
     }
@@ -172,7 +172,7 @@ impl ThreadTensor {
     }
 }
 
-/// The thread of a group at this place, in the order of the hardware, relative to the group's
+/// The thread of a group at position `n`, in the order of the hardware, relative to the group's
 /// offset.
 fn nth_thread(group: &Layout<i64>, n: usize) -> i64 {
     let mut all: Vec<i64> = (0..group.size().min(1024)).map(|i| group.at(i)).collect();
@@ -188,6 +188,6 @@ fn not_a_set(site: Site, why: &str) -> Box<Diagnostic> {
             "a thread tensor is not a set of threads of its block",
         )
         .label(why.to_owned())
-        .help("take tiles of the kernel's thread tensor"),
+        .help("use tiles of the kernel's thread tensor"),
     )
 }

@@ -1,8 +1,7 @@
-//! Tensors as functions from an element's number to a place in a buffer.
+//! Views of tensors: functions from the number of an element to its place in a buffer.
 //!
 //! Elements are numbered column-major over the modes of all levels, outermost level first. A
-//! distributed register tensor has no addresses; its elements are owned by (thread, register)
-//! pairs.
+//! distributed register tensor has no addresses: (thread, register) pairs own its elements.
 
 use super::{Checked, Site};
 use crate::index::{BadIndex, Env, Index, Sizes};
@@ -11,14 +10,14 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::program::TensorId;
 use carbyne_ir::scalar::Scalar;
 
-/// Where a view's buffer is; the number is an index into the kernel's list of such buffers.
+/// The buffer of a view; the number is an index into the kernel's list of such buffers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
-    /// Nowhere: an element is its own offset.
+    /// No memory: the value of an element is its offset.
     Index,
     /// Global memory through a tensor of coordinates: an index of [`super::Kernel::gathers`].
     Gathered(usize),
-    /// A number of the caller, kept where global memory is.
+    /// A number of the caller, stored with global memory.
     Param(usize),
     /// Global memory.
     Global(usize),
@@ -28,64 +27,64 @@ pub(crate) enum Space {
     Registers(usize),
 }
 
-/// The offset of an element that there is not, of a view whose tile reaches over the end of a mode:
-/// it is zero where it is read, and is not written.
+/// The offset of an element that does not exist, in a partial tile: a read gives zero, and a write
+/// has no effect.
 pub(crate) const OUTSIDE: i64 = i64::MIN;
 
-/// A tensor ready to be accessed.
+/// A tensor that is ready for accesses.
 pub(crate) struct View {
     /// The tensor of the program.
     pub tensor: TensorId,
-    /// Its buffer.
+    /// The buffer.
     pub space: Space,
     /// The scalar type of its elements.
     pub scalar: Scalar,
-    /// In scalars of the buffer.
+    /// The offset of element zero, in scalars of the buffer.
     pub offset: Index,
-    /// The block of the cluster in whose shared memory it lies; none for the own one.
+    /// The block of the cluster in whose shared memory the view lies; none for its own block.
     pub peer: Option<Index>,
-    /// Extent and stride of every leaf, first fastest.
+    /// The extent and stride of every leaf mode, first fastest.
     pub leaves: Vec<(i64, i64)>,
-    /// Extent of every mode.
+    /// The extent of every mode.
     pub modes: Vec<i64>,
-    /// Elements.
+    /// The number of elements.
     pub size: i64,
-    /// Offsets of the elements from `offset`, where there are not too many.
+    /// The offsets of the elements from `offset`; empty for large views.
     table: Vec<i64>,
-    /// Index into the kernel's list, for a distributed tensor.
+    /// The index of the thread-value layout, for a distributed tensor.
     pub dist: Option<usize>,
-    /// Which elements there are: those that are inside of all.
+    /// The bounds; an element exists if it is inside of all bounds.
     bounds: Vec<Bound>,
-    /// Where it begins, if that is known before anything runs.
+    /// The start of the view, if it is constant.
     known: Option<Base>,
 }
 
-/// A mode that the tiles of a view reach over the end of.
+/// A mode beyond whose end the tiles of a view may reach.
 pub(crate) struct Bound {
     /// The coordinate of element zero.
     offset: Index,
-    /// How many elements the mode has.
+    /// The number of elements of the mode.
     extent: Index,
-    /// From elements to coordinates, counted from `offset`.
+    /// The map from elements to coordinates, counted from `offset`.
     leaves: Vec<(i64, i64)>,
-    /// The same, where there are not too many.
+    /// The coordinates of all elements; empty for large views.
     table: Vec<i64>,
-    /// The largest of these.
+    /// The largest coordinate.
     last: i64,
 }
 
-/// Where a view begins, for one thread at one statement.
+/// The start of a view, for one thread at one statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Base {
     /// The offset of element zero, in scalars of the buffer.
     pub at: i64,
-    /// Below which coordinate there are elements, counted from element zero, for each of the view's
-    /// bounds; none where all elements are inside.
+    /// For each of the view's bounds, the coordinate below which elements exist, counted from
+    /// element zero; none if all elements exist.
     below: Option<Box<[i64]>>,
 }
 
 impl Base {
-    /// Of a view that has all its elements.
+    /// The base of a view with all of its elements.
     pub(crate) fn whole(at: i64) -> Self {
         Base { at, below: None }
     }
@@ -97,11 +96,11 @@ impl Base {
     }
 }
 
-/// Views of more elements compute their offsets anew each time.
+/// Larger views compute their offsets at each access.
 const MAX_TABLE: i64 = 1 << 16;
 
 impl Bound {
-    /// The elements are those of the view.
+    /// A bound for the elements of a view with these coordinates.
     pub(crate) fn new(offset: Index, extent: Index, coordinates: &Sizes) -> Self {
         let leaves = coordinates.leaves();
         let reach = |(n, d): &(i64, i64)| (n - 1).saturating_mul(*d).max(0);
@@ -110,7 +109,7 @@ impl Bound {
         Bound { offset, extent, leaves, table, last }
     }
 
-    /// Below which coordinate there are elements, counted from that of element zero.
+    /// The coordinate below which elements exist, counted from that of element zero.
     fn below(&self, env: &Env, thread: usize) -> Result<i64, BadIndex> {
         let offset = self.offset.at(self.offset.base(env)?, env, thread)?;
         let extent = self.extent.at(self.extent.base(env)?, env, thread)?;
@@ -156,7 +155,7 @@ impl View {
         }
     }
 
-    /// The same view, of which only the elements that are inside of these bounds exist.
+    /// This view, restricted to the elements inside of these bounds.
     pub(crate) fn bounded(mut self, bounds: Vec<Bound>) -> Self {
         self.bounds = bounds;
         let known = |i: &Index| i.known().is_some();
@@ -173,23 +172,23 @@ impl View {
         !self.bounds.is_empty()
     }
 
-    /// Whether an offset stands for an element that there is not.
+    /// Whether an offset represents an element that does not exist.
     #[inline]
     pub(crate) fn is_outside(&self, at: i64) -> bool {
         at == OUTSIDE && self.is_bounded()
     }
 
-    /// Whether it is the same for every thread.
+    /// Whether the view is equal for all threads.
     pub(crate) fn is_uniform(&self) -> bool {
         self.offset.is_uniform() && self.bounds.iter().all(Bound::is_uniform)
     }
 
-    /// Where it begins, if that is known before anything runs.
+    /// The start of the view, if it is constant.
     pub(crate) fn known(&self) -> Option<&Base> {
         self.known.as_ref()
     }
 
-    /// Where it begins for a thread, given the part of its offset that all threads share.
+    /// The start of the view for a thread, given the part of its offset that is uniform.
     ///
     /// # Errors
     /// [`BadIndex`].
@@ -199,7 +198,7 @@ impl View {
         if self.bounds.is_empty() { Ok(Base::whole(at)) } else { self.within(at, env, thread) }
     }
 
-    /// Where it begins, with what its bounds leave of it.
+    /// The start of a view with bounds.
     #[cold]
     fn within(&self, at: i64, env: &Env, thread: usize) -> Result<Base, BadIndex> {
         let mut all = true;
@@ -213,7 +212,8 @@ impl View {
         Ok(Base { at, below: Some(below.collect::<Result<_, _>>()?) })
     }
 
-    /// The offset of an element in the buffer, in scalars; [`OUTSIDE`] if there is none.
+    /// The offset of an element in the buffer, in scalars; [`OUTSIDE`] if the element does not
+    /// exist.
     #[inline]
     pub(crate) fn place(&self, base: &Base, e: usize) -> i64 {
         match &base.below {
@@ -230,7 +230,7 @@ impl View {
         }
     }
 
-    /// How many elements there are; all where it is not known where the view begins.
+    /// The number of existing elements; all elements if the start of the view is not constant.
     pub(crate) fn n_known(&self) -> u64 {
         match &self.known {
             Some(base) if base.is_partial() => {
@@ -240,8 +240,8 @@ impl View {
         }
     }
 
-    /// The elements in the order of memory; none where several lie at one place, or there are too
-    /// many.
+    /// The elements in the order of memory; empty if several elements share an address, or if there
+    /// are too many.
     pub(crate) fn by_place(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.table.len() as u32).collect();
         order.sort_by_key(|e| self.table[*e as usize]);
@@ -251,8 +251,8 @@ impl View {
         }
     }
 
-    /// The offset of an element below `size` from the view's own offset, in scalars, whether or not
-    /// it exists.
+    /// The offset of an element below `size` from the view's own offset, in scalars; the element
+    /// need not exist.
     #[inline]
     pub(crate) fn element(&self, e: usize) -> i64 {
         match self.table.get(e) {
@@ -262,7 +262,7 @@ impl View {
     }
 }
 
-/// The places of all elements, where there are not too many.
+/// The places of all elements, unless there are too many.
 fn tabulated(leaves: &[(i64, i64)], size: i64) -> Vec<i64> {
     match size <= MAX_TABLE {
         true => (0..size).map(|e| place_of(leaves, e)).collect(),
@@ -295,7 +295,7 @@ pub(crate) fn coordinates(modes: &[i64], e: i64) -> Vec<i64> {
         .collect()
 }
 
-/// `[3,5]`; nothing for a scalar.
+/// The text `[3,5]`; empty for a scalar.
 pub(crate) fn coordinates_text(coordinates: &[i64]) -> String {
     if coordinates.is_empty() {
         return String::new();
@@ -304,14 +304,14 @@ pub(crate) fn coordinates_text(coordinates: &[i64]) -> String {
     format!("[{}]", list.join(","))
 }
 
-/// Who owns the elements of a distributed register tensor, of which each group of threads may have
-/// one of its own.
+/// The owners of the elements of a distributed register tensor. Each group of threads may have its
+/// own tensor.
 pub(crate) struct Dist {
     groups: Vec<Owners>,
-    /// The group of each thread; empty where there is one.
+    /// The group of each thread; empty for a single group.
     group_of: Vec<u16>,
-    /// For each thread of the layout in its order, group by group: the thread, and the element of
-    /// each register.
+    /// For each thread of the layout in order, group by group: the thread, and the element of each
+    /// register.
     pub by_thread: Vec<(u16, Vec<u32>)>,
 }
 
@@ -329,7 +329,7 @@ impl Owners {
         }
     }
 
-    /// The owners of what stands at these places.
+    /// The owners of the elements at these places.
     fn at(&self, places: impl Iterator<Item = usize>, most: usize) -> Self {
         let (mut starts, mut owners) = (vec![0u32], Vec::new());
         for at in places {
@@ -341,11 +341,11 @@ impl Owners {
 }
 
 impl Dist {
-    /// From a (T, V) layout onto `size` elements and the threads that T counts; of each of several
-    /// groups, if these have a tensor each.
+    /// The distribution for a (T, V) layout onto `size` elements, over the threads that T counts;
+    /// several groups have a tensor each.
     ///
     /// # Errors
-    /// As [`Dist::new`].
+    /// The errors of [`Dist::new`].
     pub(crate) fn of_groups(
         tv: &Layout<i64>,
         groups: &[Vec<u16>],
@@ -368,10 +368,10 @@ impl Dist {
         Ok(Dist { group_of, ..out })
     }
 
-    /// From a (T, V) layout onto `size` elements and the threads that T counts.
+    /// The distribution for a (T, V) layout onto `size` elements, over the threads that T counts.
     ///
     /// # Errors
-    /// `V0215` where an element has no owner or the layout leaves the tensor.
+    /// `V0215` if an element has no owner or the layout exceeds the tensor.
     pub(crate) fn new(tv: &Layout<i64>, threads: &[u16], size: i64, site: Site) -> Checked<Self> {
         let refuse = |why: String| {
             Box::new(
@@ -381,7 +381,7 @@ impl Dist {
                     "a thread-value layout does not cover its tensor",
                 )
                 .label(why)
-                .help("each element needs an owner: check `tv=` against the shape"),
+                .help("give each element an owner: compare `tv=` with the shape"),
             )
         };
         let (t, v) = match (tv.mode(0), tv.mode(1)) {
@@ -421,8 +421,8 @@ impl Dist {
         Ok(Dist { groups: vec![Owners { starts, owners }], group_of: vec![], by_thread })
     }
 
-    /// The owners of the elements of a view, which name positions of this tensor; itself where
-    /// there is none.
+    /// The owners of the elements of a view that names positions of this tensor; this distribution
+    /// without a view.
     pub(crate) fn part(self, view: Option<(i64, &Layout<i64>)>) -> Self {
         let Some((offset, layout)) = view else { return self };
         let size = self.groups.first().map_or(0, |g| g.starts.len().saturating_sub(1));
@@ -440,7 +440,7 @@ impl Dist {
         Dist { groups, group_of: self.group_of, by_thread }
     }
 
-    /// The owners of a tensor's elements where its modes of extent 1 are broadcast over `modes`.
+    /// The owners of a tensor's elements, with modes of extent 1 broadcast over `modes`.
     pub(crate) fn spread(&self, modes: &[i64], of: &[i64]) -> Self {
         let size = of.iter().product::<i64>();
         let place = |e: i64| {
@@ -473,7 +473,7 @@ impl Dist {
         threads.filter(move |t| self.group(usize::from(*t)) == own)
     }
 
-    /// How many groups have a tensor each.
+    /// The number of groups that have a tensor each.
     pub(crate) fn n_groups(&self) -> usize {
         self.groups.len()
     }

@@ -1,11 +1,11 @@
-//! Accesses of a thread to the elements of a view, with everything that is checked about them.
+//! Accesses of a thread to the elements of a view, with all checks.
 //!
-//! An element that there is not, of a view whose tile reaches over the end of a mode, is zero and
-//! is not written; nothing is accessed for it. Its offset is [`crate::plan::OUTSIDE`].
+//! In a partial tile, an element beyond the end of a mode reads as zero and is not written; such an
+//! access touches no memory. The offset of such an element is [`crate::plan::OUTSIDE`].
 
 use super::race::Clash;
+use super::register_use::RegisterFault;
 use super::shared::Denied;
-use super::watched::RegisterFault;
 use super::{Block, Pending, Shared, Tile, Value, Who};
 use crate::exec::accumulated;
 use crate::plan::{Kernel, Space, View};
@@ -14,28 +14,28 @@ use carbyne_ir::ast::AccumulateOp;
 /// An access that is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// Outside the buffer.
+    /// The access is outside of the buffer.
     Outside,
-    /// Read before anything was written.
+    /// The element was never written.
     Undefined,
-    /// A copy, issued by the statement, has not been waited for.
+    /// A pending copy, issued by the statement, writes the element.
     Pending(u32),
-    /// More global memory is touched by a block than can be kept track of.
+    /// A block accesses more elements of global memory than can be tracked.
     TooMuch,
-    /// Another thread's access is not ordered with it.
+    /// Another thread's access is not ordered with this access.
     Clash(Clash),
-    /// Another thread wrote another value in the same execution of the statement.
+    /// Another thread wrote a different value in the same execution of the statement.
     Overlap(u16),
-    /// An asynchronous instruction, issued by the statement, still reads it.
+    /// An asynchronous instruction, issued by the statement, still reads the element.
     Busy(u32),
-    /// A register that was accessed since the warp's last fence.
+    /// Other instructions accessed the register since the warp's last fence.
     Unfenced,
-    /// Data where a live mbarrier is.
+    /// The element lies in the bytes of a live mbarrier.
     Mbarrier,
-    /// It was written last, by the statement, as an element of another tensor that lies there.
+    /// The statement last wrote the bytes as an element of another tensor.
     Other(u32),
-    /// It was written last, by the statement, in another turn of the loops in which its tensor is
-    /// allocated.
+    /// The statement last wrote the element in another iteration of the loops around the tensor's
+    /// allocation.
     Earlier(u32),
 }
 
@@ -68,7 +68,7 @@ impl From<Denied> for Failure {
 }
 
 impl Block<'_> {
-    /// Keeps who was denied an access, and because of which earlier one.
+    /// Records the thread of a failed access, and the conflicting earlier access.
     #[cold]
     fn denied(&mut self, who: &Who, denied: Denied) -> Failure {
         let failure = Failure::from(denied);
@@ -80,8 +80,8 @@ impl Block<'_> {
         failure
     }
 
-    /// Where an offset of a gathered buffer is in its source: through the coordinate, which is
-    /// read.
+    /// The buffer and the offset in the source for an offset of a gathered buffer. Reads the
+    /// coordinate.
     fn gathered(&mut self, i: usize, at: i64, who: &Who) -> Result<(usize, i64), Failure> {
         let g = &self.kernel.gathers[i];
         let position = at.div_euclid(g.unit);
@@ -95,14 +95,14 @@ impl Block<'_> {
         }
     }
 
-    /// The same without trace; none where nothing is known of the coordinate.
+    /// Like [`Block::gathered`], without recording the read; none if the coordinate is undefined.
     fn found(&self, i: usize, at: i64) -> Option<(usize, i64)> {
         let g = &self.kernel.gathers[i];
         let value = self.global[g.index].peek(at.div_euclid(g.unit))?;
         Some((g.source, g.place(at, value)))
     }
 
-    /// Reads the scalar at an offset of a view's buffer, of `thread`'s own for registers.
+    /// Reads the scalar at an offset of a view's buffer; registers are those of `thread`.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -151,8 +151,9 @@ impl Block<'_> {
         }
     }
 
-    /// As [`Block::read`] of shared memory, by several, one after the other. An error says whose
-    /// access it was. Adds the granules of the element to others.
+    /// Reads an element of shared memory, like [`Block::read`], by several agents one after the
+    /// other. An error contains the index of the failing agent. Appends the granules of the element
+    /// to `granules`.
     pub(crate) fn read_by_all<'w>(
         &mut self,
         view: &View,
@@ -172,8 +173,8 @@ impl Block<'_> {
         }
     }
 
-    /// As [`Block::read_by_all`] of the elements at some offsets, each with its place in the tile,
-    /// which has as many. None where one of them cannot be read; then nothing has been.
+    /// Reads the elements at `places`, like [`Block::read_by_all`]; each place has its position in
+    /// the tile. None if an element cannot be read; then nothing is recorded.
     pub(crate) fn read_tile(
         &mut self,
         view: &View,
@@ -193,7 +194,7 @@ impl Block<'_> {
         read
     }
 
-    /// As [`Block::read`], by a copy; `counted`: by an mbarrier.
+    /// Reads an element, like [`Block::read`], by a copy; `counted`: an mbarrier counts the copy.
     pub(crate) fn read_by_copy(
         &mut self,
         view: &View,
@@ -212,8 +213,8 @@ impl Block<'_> {
         }
     }
 
-    /// Writes the scalar at an offset of a view's buffer. With `later`, shared memory gets it after
-    /// a wait.
+    /// Writes the scalar at an offset of a view's buffer. With `later`, shared memory receives the
+    /// value after a wait.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -225,7 +226,7 @@ impl Block<'_> {
         later: bool,
     ) -> Result<Option<Pending>, Failure> {
         match view.space {
-            // Refused before anything runs.
+            // Lowering refuses such writes.
             Space::Index | Space::Param(_) | Space::Gathered(_) => Err(Failure::Outside),
             Space::Registers(i) => {
                 self.registers[i].write(thread, at, value, who, &self.flights)?;
@@ -263,7 +264,7 @@ impl Block<'_> {
         }
     }
 
-    /// Accumulates a value into the scalar at an offset, by an atomic operation.
+    /// Accumulates a value into the scalar at an offset, with an atomic operation.
     pub(crate) fn accumulate(
         &mut self,
         view: &View,
@@ -297,7 +298,7 @@ impl Block<'_> {
         }
     }
 
-    /// The scalar at an offset as it is or will be after its wait, without trace.
+    /// The scalar at an offset, including pending writes, without recording the read.
     #[inline]
     pub(crate) fn peek(&self, view: &View, at: i64, thread: usize) -> Option<Value> {
         if view.is_outside(at) {
@@ -315,7 +316,7 @@ impl Block<'_> {
         }
     }
 
-    /// Thread and statement of the last write at an offset; the thread is none for the collective.
+    /// The thread and the statement of the last write at an offset; no thread for the collective.
     pub(crate) fn writer(&self, view: &View, at: i64, thread: usize) -> Option<(Option<u16>, u32)> {
         if view.is_outside(at) {
             return None;
@@ -335,8 +336,8 @@ impl Block<'_> {
         Some(((last.thread != u16::MAX).then_some(last.thread), last.site))
     }
 
-    /// Byte offset from the start of the buffer at which an element's vector begins; none in
-    /// registers, and of an element that there is not.
+    /// The byte offset of an element's vector from the start of the buffer; none for registers and
+    /// for elements that do not exist.
     pub(crate) fn byte_offset(&self, view: &View, at: i64) -> Option<i64> {
         if view.is_outside(at) {
             return None;

@@ -1,16 +1,16 @@
-//! What is counted of each leaf: executions, wavefronts of shared memory, sectors of global memory;
-//! as [`carbyne_atoms::banks`] says.
+//! Counts for each leaf: executions, wavefronts of shared memory, and sectors of global memory, as
+//! [`carbyne_atoms::banks`] defines them.
 
 use carbyne_atoms::{BANKS, SECTOR_BYTES};
 
-/// What a statement did.
+/// The counts of a statement.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeafCount {
-    /// How often a warp executed it (of atoms of several warps, those together).
+    /// The number of executions by a warp; an atom of several warps counts once for all of them.
     pub executions: u64,
-    /// Accesses to shared memory; of atoms only, and the bytes of bulk copies.
+    /// Accesses to shared memory, of atoms only; includes the bytes of bulk copies.
     pub shared: BankCount,
-    /// Accesses to global memory; of atoms only, and the bytes of bulk copies.
+    /// Accesses to global memory, of atoms only; includes the bytes of bulk copies.
     pub global: SectorCount,
 }
 
@@ -23,27 +23,27 @@ impl LeafCount {
     }
 }
 
-/// Accesses of one statement to global memory.
+/// The accesses of one statement to global memory.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SectorCount {
-    /// How often a warp accessed global memory.
+    /// The number of accesses by a warp.
     pub accesses: u64,
-    /// Bytes that its lanes read or wrote.
+    /// The number of bytes that its lanes read or wrote.
     pub bytes: u64,
-    /// Sectors that they lie in.
+    /// The number of sectors that contain these bytes.
     pub sectors: u64,
-    /// The fewest sectors that hold as many different bytes.
+    /// The smallest number of sectors that can hold that many distinct bytes.
     pub ideal: u64,
 }
 
 impl SectorCount {
-    /// Counts an access of a warp: the byte address of each active lane, and bytes per lane.
+    /// Counts an access of a warp: the byte address of each active lane, and the bytes per lane.
     pub fn add(&mut self, addresses: &[i64], bytes: i64) {
         self.add_spans(addresses.iter().map(|at| (*at, bytes.max(1))).collect());
     }
 
-    /// As [`SectorCount::add`], of each lane its first byte and how many; none of those that access
-    /// nothing.
+    /// Counts an access, like [`SectorCount::add`], from the first byte and the number of bytes of
+    /// each lane. Lanes without bytes do not count.
     pub(crate) fn add_spans(&mut self, mut spans: Vec<(i64, i64)>) {
         spans.retain(|(_, bytes)| *bytes > 0);
         if spans.is_empty() {
@@ -77,21 +77,21 @@ impl SectorCount {
     }
 }
 
-/// Accesses of one statement.
+/// The accesses of one statement to shared memory.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct BankCount {
-    /// How often a warp accessed shared memory.
+    /// The number of accesses by a warp.
     pub accesses: u64,
-    /// Bytes that its lanes read or wrote.
+    /// The number of bytes that its lanes read or wrote.
     pub bytes: u64,
-    /// Wavefronts that took.
+    /// The number of wavefronts of the accesses.
     pub wavefronts: u64,
-    /// Wavefronts without conflicts.
+    /// The number of wavefronts without conflicts.
     pub ideal: u64,
 }
 
 impl BankCount {
-    /// Counts an access of a warp: the byte address of each active lane, and bytes per lane.
+    /// Counts an access of a warp: the byte address of each active lane, and the bytes per lane.
     pub fn add(&mut self, addresses: &[i64], bytes: i64) {
         let bytes = bytes.clamp(1, BANKS.n * BANKS.bytes);
         self.accesses += 1;

@@ -1,48 +1,51 @@
-//! What each thread comes after: vector clocks, one entry a warp.
+//! The order of accesses: vector clocks for each thread, with one entry for each warp.
 //!
-//! A warp's accesses carry its *time*, which passes whenever something may order what came before
-//! with what comes after: at a synchronization of its lanes, and when lanes release what they did
-//! to others. What a thread knows of a warp is one [`Entry`]: all lanes up to one time, and some
-//! lanes up to later ones. The lanes of a warp share one clock while they agree; where only some of
-//! them learn something, each gets its own until the next synchronization of them all.
+//! The accesses of a warp carry its *time*. The time advances at every event that may order earlier
+//! accesses before later ones: at a synchronization of the warp's lanes, and when lanes release
+//! their accesses to other threads. A thread's knowledge of a warp is one [`Entry`]: all lanes up
+//! to one time, and some lanes up to later times. The lanes of a warp share one clock while their
+//! knowledge is equal. If only some lanes learn of accesses, each lane gets its own clock until the
+//! next synchronization of all lanes.
 //!
-//! Statements that a group of several warps executes by its meaning alone do not say which thread
-//! touches which element. They access memory as one more agent, the block's *collective*: its
-//! accesses are ordered with a warp's only by a barrier of all warps concerned. Among themselves
-//! they are in step, as statements of the tile level are, where barriers may still be left out.
+//! When a group of several warps executes a statement by its meaning, no thread is assigned to each
+//! element. Such a statement accesses memory as an additional agent, the block's *collective*. Only
+//! a barrier of all warps concerned orders its accesses with those of a warp. Accesses of the
+//! collective are ordered among themselves, because texts at the tile level may omit barriers.
 //!
-//! Asynchronous instructions reach memory by another *proxy* than threads do. What threads wrote
-//! they come after only where a proxy fence stands between: a second clock holds what was known at
-//! the last one, and is passed on with the first (PTX ISA, Memory Consistency Model: Proxies,
-//! Causality order).
+//! Asynchronous instructions access memory through another *proxy* than threads. They come after
+//! writes of threads only if a proxy fence is between. A second clock contains the knowledge at the
+//! last proxy fence, and is passed on together with the first (PTX ISA, Memory Consistency Model:
+//! Proxies, Causality order).
 //!
-//! That something *happened* before is less than to come after it: a copy that has arrived was
-//! issued before, and whoever waited for it knows that this has happened, but not what the issuing
-//! thread wrote. A third clock holds that, for what does not ask for memory: in which phase an
-//! mbarrier counts an arrival ([`super::arrivals`]).
+//! An event that *happened* before is not necessarily ordered before in memory: a copy that has
+//! arrived was issued before, and a thread that waited for it knows that the issue happened, but
+//! does not see the writes of the issuing thread. A third clock contains this relation, for
+//! questions that do not concern memory: the phase in which an mbarrier counts an arrival
+//! ([`super::arrivals`]).
 //!
-//! Invariant: nothing is known that no synchronization taught.
+//! Invariant: every entry of a clock results from a synchronization.
 
-use super::flight::Issue;
+use super::async_matmul::Issue;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Stands for several lanes, or for the collective.
+/// The lane number for several lanes, or for the collective.
 pub(crate) const MANY: u8 = u8::MAX;
 
 /// Lanes of a warp.
 pub(crate) const LANES: usize = 32;
 
-/// What is known of a warp: every access of its lanes up to a time.
+/// The known accesses of a warp: those of its lanes up to a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The time for all lanes.
     all: u32,
     /// A later time for some lanes.
     some: u32,
-    /// Those lanes.
+    /// The lanes with the later time.
     lanes: u32,
-    /// Instead of both, where they are known up to different times: a time for each lane.
+    /// A time for each lane, instead of `some` and `lanes`, if lanes are known up to different
+    /// times.
     each: Option<Rc<[u32; LANES]>>,
 }
 
@@ -51,7 +54,7 @@ impl Entry {
         Entry { all, ..Entry::default() }
     }
 
-    /// All lanes up to a time, some up to a later one.
+    /// All lanes up to one time, some lanes up to a later one.
     fn of(all: u32, lanes: u32, some: u32) -> Self {
         match lanes {
             u32::MAX => Entry::up_to(all.max(some)),
@@ -64,7 +67,7 @@ impl Entry {
         time <= self.all || lane < LANES as u8 && time <= self.time(usize::from(lane))
     }
 
-    /// Whether it knows all that these lanes did up to a time.
+    /// Whether the entry contains all accesses of these lanes up to a time.
     #[inline]
     fn knows_all(&self, time: u32, lanes: u32) -> bool {
         time <= self.all
@@ -77,20 +80,20 @@ impl Entry {
             }
     }
 
-    /// Whether it knows what some lane did up to a time.
+    /// Whether the entry contains the accesses of any lane up to a time.
     fn knows_any(&self, time: u32) -> bool {
         time <= self.all
             || self.lanes != 0 && time <= self.some
             || self.each.as_ref().is_some_and(|each| each.iter().any(|t| time <= *t))
     }
 
-    /// Up to which time it knows a lane.
+    /// The time up to which a lane is known.
     fn time(&self, lane: usize) -> u32 {
         let some = || if self.lanes >> lane & 1 == 1 { self.some } else { 0 };
         self.each.as_ref().map_or_else(some, |each| each[lane]).max(self.all)
     }
 
-    /// Whether it knows all that another knows, of other lanes than these.
+    /// Whether the entry contains everything in another entry, except for the lanes `except`.
     fn covers(&self, other: &Entry, except: u32) -> bool {
         match &other.each {
             None => {
@@ -114,7 +117,7 @@ impl Entry {
         }
     }
 
-    /// Both know more of some lanes than of all.
+    /// Joins entries that both know more of some lanes than of all.
     fn join_lanes(&mut self, other: &Entry, all: u32) {
         let (first, last) = if self.some <= other.some { (&*self, other) } else { (other, &*self) };
         let at_once = first.some == last.some;
@@ -139,10 +142,10 @@ impl Entry {
     }
 }
 
-/// What somebody knows of every agent.
+/// The knowledge of an agent about all agents.
 pub(crate) type Clock = Vec<Entry>;
 
-/// Adds what another knows.
+/// Adds the knowledge of another clock.
 fn join(into: &mut Clock, other: &[Entry]) {
     if into.is_empty() {
         into.extend_from_slice(other);
@@ -151,17 +154,17 @@ fn join(into: &mut Clock, other: &[Entry]) {
     }
 }
 
-/// What threads release to others.
+/// The knowledge that threads release to others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message {
     seen: Clock,
     fenced: Clock,
-    /// Empty where nobody asks.
+    /// Empty if no mbarrier needs the relation.
     happened: Clock,
 }
 
 impl Message {
-    /// Adds what an agent did up to a time.
+    /// Adds the accesses of an agent up to a time.
     pub(crate) fn add(&mut self, agent: u16, time: u32) {
         for clock in [&mut self.seen, &mut self.fenced, &mut self.happened] {
             if let Some(entry) = clock.get_mut(usize::from(agent)) {
@@ -170,32 +173,32 @@ impl Message {
         }
     }
 
-    /// Adds another's.
+    /// Adds another message.
     pub(crate) fn join(&mut self, other: &Message) {
         join(&mut self.seen, &other.seen);
         join(&mut self.fenced, &other.fenced);
         join(&mut self.happened, &other.happened);
     }
 
-    /// That it happened, and nothing of memory.
+    /// Keeps only the happened-before relation.
     pub(crate) fn without_memory(self) -> Self {
         Message { happened: self.happened, ..Message::default() }
     }
 }
 
-/// By which way memory is accessed.
+/// The ways to access memory.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Proxy {
-    /// As threads do.
+    /// The proxy of threads.
     #[default]
     Generic,
-    /// As asynchronous instructions do.
+    /// The proxy of asynchronous instructions.
     Async,
-    /// As the copy engine accesses global memory, for which `fence.async` does not stand.
+    /// The copy engine's accesses to global memory, to which `fence.async` does not apply.
     Global,
 }
 
-/// What the lanes of a warp know: together while they agree, else each for itself.
+/// The clocks of the lanes of a warp: one clock while they are equal, else one for each lane.
 #[derive(Clone)]
 struct Known {
     together: Rc<Clock>,
@@ -208,7 +211,7 @@ impl Known {
         self.apart.as_ref().map_or(&self.together, |lanes| &lanes[lane])
     }
 
-    /// What these lanes know together.
+    /// The knowledge that all of these lanes together have.
     fn all(&self, lanes: u32) -> Clock {
         let mut clock = Clock::clone(self.of(lanes.trailing_zeros().min(31) as usize));
         if self.apart.is_some() {
@@ -219,7 +222,7 @@ impl Known {
         clock
     }
 
-    /// Some lanes of a warp of `threads` learn something.
+    /// Adds knowledge to some lanes of a warp with the lanes `threads`.
     fn learn(&mut self, lanes: u32, threads: u32, what: &[Entry]) {
         if what.is_empty() {
             return;
@@ -236,39 +239,39 @@ impl Known {
     }
 }
 
-/// Who accesses memory.
+/// An agent that accesses memory.
 #[derive(Clone)]
 pub(crate) struct Who {
-    /// Warp of the cluster, or a collective's number.
+    /// The warp of the cluster, or the number of a collective.
     pub agent: u16,
-    /// Thread of its block; `u16::MAX` for the collective.
+    /// The thread of its block; `u16::MAX` for the collective.
     pub thread: u16,
-    /// Statement.
+    /// The statement.
     pub site: u32,
     /// The number of the statement's execution. Lanes of one execution do not race with each other.
     pub serial: u32,
-    /// Whether the execution may write what it reads.
+    /// Whether the execution may write memory that it also reads.
     pub updates: bool,
-    /// The agent's time.
+    /// The time of the agent.
     pub time: u32,
-    /// The proxy that it accesses memory by.
+    /// The proxy of the accesses.
     pub proxy: Proxy,
-    /// Where it is an asynchronous MatMul.
+    /// The issue, for an asynchronous MatMul.
     pub issue: Option<Issue>,
-    /// The number of what it knows; of two with one number it is the same.
+    /// The number of this agent's knowledge; agents with equal numbers have equal knowledge.
     pub snapshot: u64,
     seen: Known,
     fenced: Known,
 }
 
 impl Who {
-    /// The thread's lane; [`MANY`] for the collective.
+    /// The lane of the thread; [`MANY`] for the collective.
     #[inline]
     pub(crate) fn lane(&self) -> u8 {
         if self.thread == u16::MAX { MANY } else { (self.thread % 32) as u8 }
     }
 
-    /// Whether it comes after an access.
+    /// Whether the agent comes after an access.
     #[inline]
     pub(crate) fn knows(&self, agent: u16, time: u32, lane: u8) -> bool {
         if agent == self.agent && lane == self.lane() && (lane != MANY || self.thread == u16::MAX) {
@@ -277,7 +280,8 @@ impl Who {
         self.holds(&self.seen, agent, time, lane)
     }
 
-    /// Whether it comes after accesses of several lanes up to a time; of a collective after all.
+    /// Whether the agent comes after accesses of several lanes up to a time. A collective always
+    /// comes after its own accesses.
     #[inline]
     pub(crate) fn knows_all(&self, agent: u16, time: u32, lanes: u32) -> bool {
         let own = match (agent == self.agent, self.thread) {
@@ -289,14 +293,14 @@ impl Who {
         others == 0 || self.entry(&self.seen, agent).is_some_and(|e| e.knows_all(time, others))
     }
 
-    /// Whether it comes after what some lane of an agent did up to a time; after its own warp's
-    /// always.
+    /// Whether the agent comes after accesses of any lane of an agent up to a time. It always comes
+    /// after those of its own warp.
     #[inline]
     pub(crate) fn knows_any(&self, agent: u16, time: u32) -> bool {
         agent == self.agent || self.entry(&self.seen, agent).is_some_and(|e| e.knows_any(time))
     }
 
-    /// Whether whoever is in its warp comes after accesses of several lanes up to a time.
+    /// Whether every lane of its warp comes after accesses of several lanes up to a time.
     #[inline]
     pub(crate) fn knows_as_warp(&self, agent: u16, time: u32, lanes: u32) -> bool {
         self.thread == u16::MAX
@@ -304,13 +308,14 @@ impl Who {
                 && self.entry(&self.seen, agent).is_some_and(|e| e.knows_all(time, lanes))
     }
 
-    /// Its lane as a bit; of a collective all.
+    /// The lane as a bit; all bits for a collective.
     #[inline]
     pub(crate) fn lanes(&self) -> u32 {
         if self.thread == u16::MAX { u32::MAX } else { 1 << (self.thread % 32) }
     }
 
-    /// Whether a proxy fence stands between it and accesses of several lanes that it comes after.
+    /// Whether a proxy fence is between accesses of several lanes and this agent, which must come
+    /// after them.
     #[inline]
     pub(crate) fn is_fenced_from_all(&self, agent: u16, time: u32, lanes: u32) -> bool {
         self.entry(&self.fenced, agent).is_some_and(|e| e.knows_all(time, lanes))
@@ -331,46 +336,47 @@ impl Who {
     }
 }
 
-/// A warp's clocks.
+/// The clocks of a warp.
 struct Warp {
-    /// Of accesses made now.
+    /// The time of present accesses.
     time: u32,
-    /// Its threads, one bit a lane.
+    /// The threads of the warp, one bit for each lane.
     threads: u32,
-    /// What its lanes come after; its own entry ends at the last synchronization of them all.
+    /// The accesses that its lanes come after; its own entry ends at the last synchronization of
+    /// all lanes.
     seen: Known,
-    /// What proxy fences stand behind.
+    /// The accesses before proxy fences.
     fenced: Known,
-    /// What happened before; of no agent where nobody asks.
+    /// The events that happened before; without agents if no mbarrier needs the relation.
     happened: Known,
 }
 
-/// What a block's collective did last.
+/// The last accesses of a block's collective.
 #[derive(Clone, Default)]
 struct Collective {
     time: u32,
-    /// Warps that took part since the last barrier, one bit each.
+    /// The warps that took part since the last barrier, one bit each.
     members: u32,
 }
 
 /// The clocks of a cluster.
 pub(crate) struct Clocks {
-    /// Warps of a block.
+    /// The number of warps of a block.
     n_warps: usize,
     warps: Vec<Warp>,
     collectives: Vec<Collective>,
-    /// Accessors so far.
+    /// The number of snapshots so far.
     snapshots: Cell<u64>,
 }
 
 /// Lanes of a warp that synchronize.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Part {
-    /// Block of the cluster.
+    /// The rank of the block in the cluster.
     pub rank: usize,
-    /// Warp of the block.
+    /// The warp of the block.
     pub warp: usize,
-    /// One bit a lane.
+    /// The lanes, one bit each.
     pub lanes: u32,
 }
 
@@ -381,7 +387,7 @@ impl Part {
 }
 
 impl Clocks {
-    /// Nobody knows anything. Blocks have `n_threads` threads each, and so many mbarriers.
+    /// Empty clocks, for blocks with `n_threads` threads and `n_mbarriers` mbarriers each.
     pub(crate) fn new(n_blocks: usize, n_threads: usize, n_mbarriers: usize) -> Self {
         let n_warps = n_threads.div_ceil(32);
         let agents = n_blocks * (n_warps + 1 + n_mbarriers);
@@ -404,18 +410,18 @@ impl Clocks {
         Clocks { n_warps, warps, collectives, snapshots: Cell::new(0) }
     }
 
-    /// Warps of the cluster and collectives of its blocks: who reads.
+    /// The number of agents that read: the warps of the cluster and the collectives of its blocks.
     pub(crate) fn n_readers(&self) -> usize {
         self.warps.len() + self.collectives.len()
     }
 
-    /// The agent of a block's mbarrier, found by its number: what lands with it counts as written
-    /// by it, at the time of its phase.
+    /// The agent of a block's mbarrier. Elements that arrive with the mbarrier count as written by
+    /// this agent, at the time of the phase.
     pub(crate) fn mbarrier(&self, rank: usize, number: usize, n_mbarriers: usize) -> u16 {
         (self.n_readers() + rank * n_mbarriers + number) as u16
     }
 
-    /// A thread of a warp, about to access memory; its first lane until told otherwise.
+    /// A thread of a warp, for an access to memory; by default the first lane.
     pub(crate) fn warp(&self, rank: usize, warp: usize, site: u32, serial: u32) -> Who {
         let agent = rank * self.n_warps + warp;
         let w = &self.warps[agent];
@@ -435,7 +441,7 @@ impl Clocks {
         }
     }
 
-    /// A group of threads acting together. Of one warp it is that warp.
+    /// A group of threads as one agent. A group within one warp is that warp.
     pub(crate) fn group(&mut self, rank: usize, group: &[u16], site: u32, serial: u32) -> Who {
         let first = group.first().map_or(0, |t| usize::from(*t) / 32);
         let mut who = self.warp(rank, first, site, serial);
@@ -465,7 +471,8 @@ impl Clocks {
         who
     }
 
-    /// All parts wait for each other: each then knows what any of them knew and did.
+    /// Synchronizes all parts: each part then has the knowledge of all, and comes after their
+    /// accesses.
     pub(crate) fn synchronize(&mut self, parts: &[Part]) {
         let mut all = Message::default();
         for part in parts {
@@ -496,7 +503,7 @@ impl Clocks {
         }
     }
 
-    /// What some lanes know and did, for others to acquire.
+    /// The knowledge and the accesses of some lanes, for others to acquire.
     pub(crate) fn release(&mut self, part: Part) -> Message {
         let agent = part.rank * self.n_warps + part.warp;
         let warp = &mut self.warps[agent];
@@ -512,14 +519,15 @@ impl Clocks {
         Message { seen, fenced, happened }
     }
 
-    /// Which agent a part belongs to, and what its lanes have done so far.
+    /// The agent of a part, and the accesses of its lanes so far.
     pub(crate) fn so_far(&self, part: Part) -> (u16, Entry) {
         let agent = part.rank * self.n_warps + part.warp;
         let warp = &self.warps[agent];
         (agent as u16, warp.own(part.lanes & warp.threads))
     }
 
-    /// Whether what an agent's lanes did happened before each of these lanes came here.
+    /// Whether the accesses of an agent's lanes happened before the present point of each of these
+    /// lanes.
     pub(crate) fn happened(&self, part: Part, (agent, did): (u16, &Entry)) -> bool {
         let own = part.rank * self.n_warps + part.warp;
         let warp = &self.warps[own];
@@ -529,8 +537,8 @@ impl Clocks {
         if warp.happened.apart.is_none() && knows(0, 0) {
             return true;
         }
-        // What a lane did itself happened before what it does now; lanes that there are not did
-        // nothing.
+        // The earlier accesses of a lane itself happened before. Lanes that do not exist have no
+        // accesses.
         let itself = |lane: usize| match usize::from(agent) == own {
             true => 1 << lane | !warp.threads,
             false => 0,
@@ -538,7 +546,7 @@ impl Clocks {
         part.lanes().all(|lane| knows(lane, itself(lane)))
     }
 
-    /// Whether nobody but each of these lanes did it.
+    /// Whether each of these lanes alone made the accesses.
     pub(crate) fn are_its_own(&self, part: Part, (agent, did): (u16, &Entry)) -> bool {
         let own = part.rank * self.n_warps + part.warp;
         let none = !self.warps[own].threads;
@@ -546,13 +554,13 @@ impl Clocks {
             && part.lanes().all(|lane| Entry::default().covers(did, 1 << lane | none))
     }
 
-    /// Some lanes learn what was released.
+    /// Adds released knowledge to some lanes.
     pub(crate) fn acquire(&mut self, part: Part, message: &Message) {
         let warp = &mut self.warps[part.rank * self.n_warps + part.warp];
         warp.learn(part.lanes, &message.seen, &message.fenced, &message.happened);
     }
 
-    /// Lanes of a warp come after what an agent did up to a time.
+    /// Orders lanes of a warp after the accesses of an agent up to a time.
     pub(crate) fn learn(&mut self, part: Part, agent: u16, time: u32) {
         let warp = &self.warps[part.rank * self.n_warps + part.warp];
         let none = |of: &Known| vec![Entry::default(); of.together.len()];
@@ -562,18 +570,19 @@ impl Clocks {
         self.acquire(part, &message);
     }
 
-    /// Whether a thread of the block comes after what an agent's lane did at a time.
+    /// Whether a thread of the block comes after the access of an agent's lane at a time.
     pub(crate) fn known_in(&self, rank: usize, (agent, time, lane): (u16, u32, u8)) -> bool {
         let warps = &self.warps[rank * self.n_warps..(rank + 1) * self.n_warps];
         let knows = |clock: &Clock| clock[usize::from(agent)].knows(time, lane);
         warps.iter().any(|w| (0..32).any(|l| knows(w.seen.of(l))))
     }
 
-    /// A proxy fence of some lanes: what each knows and did is passed to the other proxy.
+    /// A proxy fence of some lanes: passes the knowledge and the accesses of each lane to the other
+    /// proxy.
     pub(crate) fn fence(&mut self, part: Part) {
         let agent = part.rank * self.n_warps + part.warp;
         let collective = &self.collectives[part.rank];
-        // Each thread passes on its own share of what the group did.
+        // Each thread passes on its own share of the group's accesses.
         if collective.members >> part.warp & 1 == 1 {
             let mut share = vec![Entry::default(); self.warps[agent].seen.together.len()];
             share[self.warps.len() + part.rank] = Entry::up_to(collective.time);
@@ -598,7 +607,7 @@ impl Clocks {
 }
 
 impl Warp {
-    /// Some lanes learn something.
+    /// Adds knowledge to some lanes.
     fn learn(&mut self, lanes: u32, seen: &[Entry], fenced: &[Entry], happened: &[Entry]) {
         let lanes = lanes & self.threads;
         self.seen.learn(lanes, self.threads, seen);
@@ -606,9 +615,9 @@ impl Warp {
         self.happened.learn(lanes, self.threads, happened);
     }
 
-    /// What these lanes did so far.
+    /// The accesses of these lanes so far.
     fn own(&self, lanes: u32) -> Entry {
-        // Lanes that a partial warp does not have do nothing.
+        // Missing lanes of a partial warp have no accesses.
         Entry::of(0, lanes | !self.threads, self.time)
     }
 }
@@ -618,7 +627,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_of_lanes_is_exact() {
+    fn entries_track_each_lane_exactly() {
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;
         let mut below = |n: u64| {
             random ^= random << 13;

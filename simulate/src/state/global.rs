@@ -1,13 +1,13 @@
-//! Global memory: what the caller provides, and what each block writes over it.
+//! Global memory: the caller's tensors, and the writes of each block.
 //!
-//! Blocks do not see each other's writes: nothing orders them. Memory is kept in pages of [`PAGE`]
-//! elements, and inputs are generated where they are read, so that large problems take little
+//! Blocks do not see each other's writes, because nothing orders blocks. Memory is stored in pages
+//! of [`PAGE`] elements, and inputs are generated when they are read, so large problems need little
 //! memory.
 
 use super::Who;
+use super::pending_global::{PendingUses, USES_BYTES};
 use super::race::{LastWrite, Shadow};
 use super::shared::Denied;
-use super::under_way::{USES_BYTES, UnderWay};
 use super::value::{Shadows, Value};
 use crate::inputs::Initial;
 use crate::plan::Inverse;
@@ -18,44 +18,44 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// Most bytes that are kept of what one block does to one buffer.
+/// The largest number of bytes stored for one block and buffer.
 const MAX_BYTES: usize = 1 << 28;
 
-/// Elements of a page.
+/// The number of elements of a page.
 pub(crate) const PAGE: usize = 64;
 
-/// Elements that have been written.
+/// The written elements of a page.
 #[derive(Clone)]
 pub(crate) struct Written {
     values: [u64; PAGE],
     shadows: Shadows,
-    /// One bit an element.
+    /// The written elements, one bit each.
     pub mask: u64,
 }
 
 impl Written {
-    /// None yet.
+    /// A page without written elements.
     pub(crate) fn new(shadows: bool) -> Self {
         Written { values: [0; PAGE], shadows: Shadows::new(PAGE, shadows), mask: 0 }
     }
 
-    /// How many elements have been written.
+    /// The number of written elements.
     pub(crate) fn n_written(&self) -> u32 {
         self.mask.count_ones()
     }
 
-    /// Forgets an element.
+    /// Removes an element.
     pub(crate) fn remove(&mut self, i: usize) {
         self.mask &= !(1 << i);
     }
 
-    /// Whether an element has been written.
+    /// Whether an element was written.
     #[inline]
     pub(crate) fn has(&self, i: usize) -> bool {
         self.mask >> i & 1 == 1
     }
 
-    /// What an element was written to be.
+    /// The written value of an element.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> Option<Value> {
         self.has(i).then(|| Value { bits: self.values[i], shadow: self.shadows.get(i) })
@@ -69,7 +69,7 @@ impl Written {
         self.mask |= 1 << i;
     }
 
-    /// Takes over what another page holds and this one does not.
+    /// Adds the elements of another page that this page lacks.
     pub(crate) fn merge_missing(&mut self, other: &Written) {
         for i in (0..PAGE).filter(|i| !self.has(*i)).collect::<Vec<_>>() {
             if let Some(value) = other.get(i) {
@@ -78,7 +78,7 @@ impl Written {
         }
     }
 
-    /// Takes over what another page holds.
+    /// Adds the elements of another page, and overwrites present ones.
     pub(crate) fn merge(&mut self, other: &Written) {
         for i in 0..PAGE {
             if let Some(value) = other.get(i) {
@@ -88,14 +88,14 @@ impl Written {
     }
 }
 
-/// Elements of a buffer that have been written, by pages.
+/// The written elements of a buffer, by pages.
 #[derive(Default)]
 pub(crate) struct Pages {
     map: HashMap<u64, Written, BuildHasherDefault<PageHasher>>,
 }
 
 impl Pages {
-    /// What an element was written to be.
+    /// The written value of an element.
     #[inline]
     pub(crate) fn get(&self, at: i64) -> Option<Value> {
         if self.map.is_empty() || at < 0 {
@@ -104,25 +104,25 @@ impl Pages {
         self.map.get(&(at as u64 / PAGE as u64))?.get(at as usize % PAGE)
     }
 
-    /// Whether nothing was written.
+    /// Whether no element was written.
     pub(crate) fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// Writes an element; none at a negative offset.
+    /// Writes an element; ignores negative offsets.
     pub(crate) fn set(&mut self, at: i64, value: Value, shadows: bool) {
         let Ok(at) = u64::try_from(at) else { return };
         self.page(at / PAGE as u64, shadows).set(at as usize % PAGE, value);
     }
 
-    /// A page to write to.
+    /// A page for writes.
     pub(crate) fn page(&mut self, number: u64, shadows: bool) -> &mut Written {
         self.map.entry(number).or_insert_with(|| Written::new(shadows))
     }
 
-    /// Takes over what others hold: what is there already, too, or only what is not.
+    /// Adds the elements of other pages; `over`: overwrites present ones.
     pub(crate) fn merge(&mut self, others: &Pages, shadows: bool, over: bool) {
-        // Each page for itself, in any order.
+        // Pages are independent, so their order does not matter.
         for (number, other) in others.sorted() {
             let page = self.page(number, shadows);
             match over {
@@ -132,7 +132,7 @@ impl Pages {
         }
     }
 
-    /// Gives every element that was written another shadow.
+    /// Replaces the shadow of every written element.
     pub(crate) fn each_shadow(&mut self, shadow: impl Fn(Value) -> f64) {
         #[expect(clippy::iter_over_hash_type, reason = "each page for itself, in any order")]
         for page in self.map.values_mut() {
@@ -151,7 +151,7 @@ impl Pages {
         all
     }
 
-    /// The elements in order, by offset.
+    /// The elements in order, with their offsets.
     pub(crate) fn elements(&self) -> impl Iterator<Item = (i64, Value)> + '_ {
         self.sorted().into_iter().flat_map(|(number, page)| {
             let at = move |i: usize| (number as usize * PAGE + i) as i64;
@@ -166,28 +166,28 @@ impl FromIterator<(u64, Written)> for Pages {
     }
 }
 
-/// A buffer of the caller, as it is before a kernel.
+/// A buffer of the caller, before a kernel.
 pub(crate) struct GlobalMemory {
-    /// Its name, without `%`.
+    /// The name, without `%`.
     pub name: String,
     /// The scalar type of its elements.
     pub scalar: Scalar,
-    /// Scalars.
+    /// The number of scalars.
     pub len: i64,
-    /// From offsets to elements of the declared tensor.
+    /// The map from offsets to elements of the declared tensor.
     pub inverse: Inverse,
-    /// What the caller put there.
+    /// The initial elements.
     pub initial: Initial,
-    /// What earlier kernels wrote.
+    /// The writes of earlier kernels.
     pub pages: Pages,
-    /// All of it as a device left it, where one computed it; then nothing else counts.
+    /// The complete contents after a kernel on a device; replaces `initial` and `pages`.
     pub image: Option<Arc<[u8]>>,
     /// Whether values have shadows.
     pub shadows: bool,
 }
 
 impl GlobalMemory {
-    /// The scalar at an offset; none outside, in gaps and where undefined.
+    /// The scalar at an offset; none outside of the buffer, in gaps, and for undefined elements.
     #[inline]
     pub(crate) fn read(&self, at: i64) -> Option<Value> {
         if !(0..self.len).contains(&at) {
@@ -205,17 +205,17 @@ impl GlobalMemory {
     }
 }
 
-/// A page of a block's own.
+/// A page of a block.
 pub(crate) struct Page {
-    /// What it wrote.
+    /// The written elements.
     pub written: Written,
-    /// Who accessed it.
+    /// The accesses.
     pub shadow: Shadow,
-    /// What was put to elements that the block touched in no other way since, in its order. What
-    /// they were before is another block's business too.
+    /// The accumulations, in order, into elements that the block has not accessed in other ways
+    /// since. The previous values of these elements depend on other blocks, too.
     pub sums: BTreeMap<usize, Sum>,
-    /// Elements that were read by copies which an mbarrier counts, each with the last one's
-    /// statement.
+    /// The elements that copies counted by an mbarrier have read, each with the statement of the
+    /// last copy.
     copied: BTreeMap<usize, u32>,
 }
 
@@ -223,17 +223,17 @@ pub(crate) struct Page {
 pub(crate) struct Sum {
     /// The operation.
     pub op: AccumulateOp,
-    /// In the block's order.
+    /// The values, in the block's order.
     pub values: Vec<Value>,
 }
 
 impl Page {
-    /// A read of an element, if any: its statement.
+    /// The statement of a read of an element, if any.
     pub(crate) fn any_read(&self, i: usize) -> Option<u32> {
         self.shadow.any_read(i).or_else(|| self.copied.get(&i).copied())
     }
 
-    /// What the block put to an element that it touched in no other way.
+    /// The accumulations into an element that the block has not accessed in other ways.
     pub(crate) fn only_sum(&self, i: usize) -> Option<&Sum> {
         self.sums.get(&i).filter(|_| self.any_read(i).is_none())
     }
@@ -241,20 +241,21 @@ impl Page {
 
 /// A buffer as one block sees it.
 pub(crate) struct BlockGlobal<'m> {
-    /// As it was.
+    /// The buffer before the kernel.
     pub memory: &'m GlobalMemory,
-    /// Whether the kernel writes it; else nothing is noted.
+    /// Whether the kernel writes the buffer; otherwise accesses are not recorded.
     tracked: bool,
     agents: usize,
-    /// Bytes that pages may still take.
+    /// The number of bytes that new pages may still use.
     room: usize,
-    /// As of shared memory.
+    /// The statements in which several threads wrote an equal value to one element.
     pub repeated: BTreeSet<u32>,
-    under_way: UnderWay,
+    pending_uses: PendingUses,
     pages: HashMap<u64, Box<Page>, BuildHasherDefault<PageHasher>>,
 }
 
-/// Spreads page numbers, which come in runs. Their order never reaches an output.
+/// Spreads page numbers, which are consecutive. The order of the hash map does not affect any
+/// output.
 #[derive(Default)]
 struct PageHasher(u64);
 
@@ -272,11 +273,11 @@ impl Hasher for PageHasher {
 }
 
 impl<'m> BlockGlobal<'m> {
-    /// Nothing written yet.
+    /// A buffer without writes.
     pub(crate) fn new(memory: &'m GlobalMemory, tracked: bool, agents: usize) -> Self {
         let (repeated, pages) = (BTreeSet::new(), HashMap::default());
-        let under_way = UnderWay::default();
-        BlockGlobal { memory, tracked, agents, room: MAX_BYTES, repeated, under_way, pages }
+        let pending_uses = PendingUses::default();
+        BlockGlobal { memory, tracked, agents, room: MAX_BYTES, repeated, pending_uses, pages }
     }
 
     fn page(&mut self, at: i64) -> Result<(&mut Page, &mut usize, usize), Denied> {
@@ -295,19 +296,19 @@ impl<'m> BlockGlobal<'m> {
         Ok((page, room, at as usize % PAGE))
     }
 
-    /// Whether the offset is inside.
+    /// Whether the offset is inside of the buffer.
     pub(crate) fn holds(&self, at: i64) -> bool {
         (0..self.memory.len).contains(&at)
     }
 
-    /// Reads the scalar at an offset inside; none where undefined.
+    /// Reads the scalar at an offset inside of the buffer; none if undefined.
     #[inline]
     pub(crate) fn read(&mut self, at: i64, who: &Who) -> Result<Option<Value>, Denied> {
         if !self.tracked {
             return Ok(self.memory.read(at));
         }
-        if !self.under_way.is_empty() {
-            self.under_way.before_read(at)?;
+        if !self.pending_uses.is_empty() {
+            self.pending_uses.before_read(at)?;
         }
         let (page, room, i) = self.page(at)?;
         let before = page.shadow.bytes();
@@ -319,11 +320,11 @@ impl<'m> BlockGlobal<'m> {
         }
     }
 
-    /// As [`BlockGlobal::read`], for a copy that an mbarrier counts: when it has read is known to
-    /// who waits for that, and not to the thread that issued it.
+    /// Reads a scalar, like [`BlockGlobal::read`], by a copy that an mbarrier counts. Threads that
+    /// wait for the mbarrier know that the read is complete; the issuing thread does not.
     pub(crate) fn read_by_copy(&mut self, at: i64, who: &Who) -> Result<Option<Value>, Denied> {
         if self.tracked {
-            self.under_way.before_read(at)?;
+            self.pending_uses.before_read(at)?;
             let (page, _, i) = self.page(at)?;
             page.shadow.before_read(i, who).map_err(Denied::Clash)?;
             page.copied.insert(i, who.site);
@@ -331,11 +332,11 @@ impl<'m> BlockGlobal<'m> {
         Ok(self.peek(at))
     }
 
-    /// Writes the scalar at an offset inside.
+    /// Writes the scalar at an offset inside of the buffer.
     #[inline]
     pub(crate) fn write(&mut self, at: i64, value: Value, who: &Who) -> Result<(), Denied> {
-        if !self.under_way.is_empty() {
-            self.under_way.before_write(at, None, who)?;
+        if !self.pending_uses.is_empty() {
+            self.pending_uses.before_write(at, None, who)?;
         }
         let (page, _, i) = self.page(at)?;
         if let Some(neighbor) = page.shadow.neighbor(i, who) {
@@ -352,8 +353,8 @@ impl<'m> BlockGlobal<'m> {
         Ok(())
     }
 
-    /// Accumulates a value into the element at an offset inside by `combine`, the function of its
-    /// type for the operation.
+    /// Accumulates a value into the element at an offset inside of the buffer. `combine` is the
+    /// operation's function for its type.
     pub(crate) fn accumulate(
         &mut self,
         at: i64,
@@ -363,8 +364,8 @@ impl<'m> BlockGlobal<'m> {
         who: &Who,
     ) -> Result<(), Denied> {
         let memory = self.memory;
-        if !self.under_way.is_empty() {
-            self.under_way.before_write(at, Some(op), who)?;
+        if !self.pending_uses.is_empty() {
+            self.pending_uses.before_write(at, Some(op), who)?;
         }
         let (page, room, i) = self.page(at)?;
         let before = page.shadow.bytes();
@@ -376,7 +377,7 @@ impl<'m> BlockGlobal<'m> {
         page.written.set(i, combine(old.ok_or(Denied::Undefined)?));
         match page.sums.get_mut(&i) {
             Some(sum) if sum.op == op => sum.values.push(value),
-            // With another operation before, or a plain write, the order counts.
+            // After another operation or a plain write, the order matters.
             Some(_) => drop(page.sums.remove(&i)),
             None if is_written => {}
             None => drop(page.sums.insert(i, Sum { op, values: vec![value] })),
@@ -384,45 +385,46 @@ impl<'m> BlockGlobal<'m> {
         Ok(())
     }
 
-    /// A copy of a statement reads an offset until it is complete. Whether anybody has to know:
-    /// whether the kernel writes the buffer.
+    /// Records that a copy of a statement reads an offset until it is complete. Returns whether the
+    /// read matters, because the kernel writes the buffer.
     pub(crate) fn begin_read(&mut self, at: i64, site: u32) -> Result<bool, Denied> {
-        if self.tracked && self.under_way.begin_read(at, site) {
+        if self.tracked && self.pending_uses.begin_read(at, site) {
             self.room = self.room.checked_sub(USES_BYTES).ok_or(Denied::TooMuch)?;
         }
         Ok(self.tracked)
     }
 
-    /// It has read it, and somebody has waited for it.
+    /// Records that a copy has read an element, and that a thread has waited for it.
     pub(crate) fn end_read(&mut self, at: i64, who: &Who) {
-        self.under_way.end_read(at, None);
+        self.pending_uses.end_read(at, None);
         if let Some(page) = self.pages.get_mut(&(at as u64 / PAGE as u64)) {
             page.shadow.end_reads(&[(at as usize % PAGE) as u32], who, false);
         }
     }
 
-    /// It has read it, which those know who waited for an mbarrier: its agent, and how many phases
-    /// are complete.
+    /// Records that a copy has read an element. Threads that waited for an mbarrier know it: the
+    /// mbarrier's agent, and its number of complete phases.
     pub(crate) fn land_read(&mut self, at: i64, agent: u16, phases: u32) {
-        self.under_way.end_read(at, Some((agent, phases)));
+        self.pending_uses.end_read(at, Some((agent, phases)));
     }
 
-    /// A copy of a statement writes an offset until it is complete, or accumulates into it.
+    /// Records that a copy of a statement writes an offset, or accumulates into it, until it is
+    /// complete.
     pub(crate) fn begin_write(
         &mut self,
         at: i64,
         site: u32,
         adds: Option<AccumulateOp>,
     ) -> Result<(), Denied> {
-        if self.under_way.begin_write(at, site, adds) {
+        if self.pending_uses.begin_write(at, site, adds) {
             self.room = self.room.checked_sub(USES_BYTES).ok_or(Denied::TooMuch)?;
         }
         Ok(())
     }
 
-    /// It has written it, and a thread has waited for it.
+    /// Records that a copy has written an element, and that a thread has waited for it.
     pub(crate) fn end_write(&mut self, at: i64, who: &Who) {
-        let adds = self.under_way.end_write(at);
+        let adds = self.pending_uses.end_write(at);
         let Some(page) = self.pages.get_mut(&(at as u64 / PAGE as u64)) else { return };
         let i = at as usize % PAGE;
         match (adds, page.shadow.last_write(i)) {
@@ -436,7 +438,7 @@ impl<'m> BlockGlobal<'m> {
         }
     }
 
-    /// The scalar at an offset, without trace.
+    /// The scalar at an offset, without recording a read.
     pub(crate) fn peek(&self, at: i64) -> Option<Value> {
         if self.tracked
             && at >= 0

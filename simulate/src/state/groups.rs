@@ -1,20 +1,20 @@
-//! Groups of asynchronous work, closed by a commit and waited for by how many may be left.
+//! Groups of asynchronous work. A commit closes a group; a wait returns when at most a given number
+//! of groups remain.
 
 use std::collections::VecDeque;
 
-/// What can be in a group.
+/// The contents of a group.
 pub(crate) trait Content: Default {
-    /// Whether a wait has nothing to do for it.
+    /// Whether the group needs no work at a wait.
     fn is_nothing(&self) -> bool;
 }
 
-/// A thread's or a warp's groups, the oldest first. One with nothing in it takes no memory, and
-/// counts.
+/// The groups of a thread or a warp, the oldest first. An empty group counts, but is not stored.
 pub(crate) struct Groups<T> {
-    /// Not yet committed.
+    /// The group that is not yet committed.
     pub open: T,
     committed: u64,
-    /// By their numbers.
+    /// The committed groups, with their numbers.
     waiting: VecDeque<(u64, T)>,
 }
 
@@ -34,7 +34,7 @@ impl<T: Content> Groups<T> {
         self.committed += 1;
     }
 
-    /// Takes out the oldest group of those that are complete when so many are left.
+    /// Removes the oldest group that is complete when `left` groups remain.
     pub(crate) fn next_complete(&mut self, left: usize) -> Option<T> {
         let complete = self.committed.saturating_sub(left as u64);
         match self.waiting.front() {
@@ -43,24 +43,24 @@ impl<T: Content> Groups<T> {
         }
     }
 
-    /// The groups that are complete, in some respect, when so many are left.
+    /// The groups that are complete in some respect when `left` groups remain.
     pub(crate) fn complete(&mut self, left: usize) -> impl Iterator<Item = &mut T> {
         let complete = self.committed.saturating_sub(left as u64);
         let old = self.waiting.iter_mut().take_while(move |(number, _)| *number < complete);
         old.map(|(_, group)| group)
     }
 
-    /// What is in any of them, committed or not.
+    /// All groups, committed or open.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.waiting.iter().map(|(_, group)| group).chain([&self.open])
     }
 
-    /// The same, to change them.
+    /// All groups, mutable.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.waiting.iter_mut().map(|(_, group)| group).chain([&mut self.open])
     }
 
-    /// Lets the oldest groups go whose content was moved to the next one that is committed.
+    /// Removes the oldest groups whose contents move to the next committed group.
     pub(crate) fn merge_oldest(&mut self, moved: impl Fn(&mut T, &mut T) -> bool) {
         while let [Some((_, oldest)), Some((_, next))] = {
             let mut groups = self.waiting.iter_mut();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_without_anything_count() {
+    fn empty_groups_count() {
         let mut groups: Groups<Vec<u8>> = Groups::default();
         groups.open.push(1);
         groups.commit();

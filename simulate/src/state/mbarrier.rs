@@ -1,8 +1,8 @@
-//! Barrier objects, and the barrier of a cluster.
+//! mbarriers, and the barrier of a cluster.
 //!
-//! An mbarrier counts phases from 0. A phase is complete when all its arrivals and bytes are there;
-//! the next begins at once. Whoever waits for a phase comes after everything that its arrivals came
-//! after, and asynchronous copies that the phase counts become visible then.
+//! An mbarrier counts phases from 0. A phase is complete when all its arrivals and bytes have
+//! arrived; then the next phase begins. A thread that waits for a phase comes after everything that
+//! precedes its arrivals, and the asynchronous copies that the phase counts become visible.
 
 use super::arrivals::Arrivals;
 use super::clock::{Clocks, Entry, Message, Part, Proxy, Who};
@@ -10,134 +10,140 @@ use super::race::LastWrite;
 use super::{Block, Counted, GlobalElement, InFlight, Pending};
 use std::rc::Rc;
 
-/// One barrier object.
+/// An mbarrier.
 pub(crate) struct Mbarrier {
-    /// Arrivals of a phase.
+    /// The number of arrivals of a phase.
     count: i64,
-    /// Arrivals that the phase still lacks.
+    /// The number of missing arrivals of the current phase.
     arrivals: i64,
-    /// Bytes that it still lacks; below zero where they came before they were expected.
+    /// The number of missing bytes; negative if bytes arrived before they were expected.
     bytes: i64,
-    /// Its number among the agents of the cluster.
+    /// The agent number in the cluster.
     agent: u16,
     /// The current phase.
     phase: u64,
-    /// Whether it counts bytes, and the statement of a copy that brought some.
+    /// Whether the phase counts bytes, and the statement of a copy with such bytes.
     counts_bytes: bool,
     bytes_site: u32,
-    /// What arrived in this phase, in the last complete one, and in the one before.
+    /// The arrivals of the current phase, of the last complete phase, and of the phase before.
     arrived: Arrivals,
     last: Arrivals,
     before: Arrivals,
-    /// The thread that made it ready, until a fence of its has let asynchronous copies see that.
+    /// The initializing thread, until a fence of that thread publishes the initialization to
+    /// asynchronous copies.
     unpublished: Option<usize>,
-    /// The thread that made it ready, and whom a fence and an arrival of its at the cluster's
-    /// barrier tell that.
+    /// The initializing thread, and the threads that learn of the initialization through a
+    /// fence and an arrival of that thread at the cluster's barrier.
     made_by: usize,
     told: Told,
-    /// What those know who arrived in this phase, and in all complete ones: arrivals are a chain,
-    /// and whoever sees the last comes after all of them.
+    /// The knowledge of the threads that arrived in the current phase, and in all complete phases.
+    /// Arrivals form a chain, and a thread that sees the last one comes after all of them.
     arriving: Message,
     complete: Message,
-    /// Copies that this phase counts, and those of complete ones that nobody has waited for.
+    /// The copies that the current phase counts, and those of complete phases without a wait.
     landing: Vec<Landing>,
     landed: Vec<Landing>,
 }
 
-/// Whom the thread that makes an mbarrier ready tells so by `fence.mbarrier_init`, whether its
-/// arrivals pass on anything else or not.
+/// The threads that learn of an initialization through the `fence.mbarrier_init` of the
+/// initializing thread, independently of other knowledge that its arrivals pass on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Told {
-    /// Nobody.
+    /// No thread.
     Nobody,
-    /// Those who wait for its next phase at the cluster's barrier.
+    /// The threads that wait at the cluster's barrier for the next phase of the initializing
+    /// thread.
     Next,
-    /// Those who have waited for that phase.
+    /// The threads that have waited for that phase.
     Behind(u64),
 }
 
 /// Copies of a thread that become visible with a phase.
 struct Landing {
     proxy: Proxy,
-    /// One more than the phase, once it is complete.
+    /// One more than the number of the phase, once it is complete.
     time: u32,
     what: Rc<Counted>,
 }
 
-/// What a phase lacks.
+/// The missing arrivals and bytes of a phase.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unmet {
     /// The number of the phase.
     pub phase: u64,
-    /// Arrivals that are missing.
+    /// The number of missing arrivals.
     pub arrivals: i64,
-    /// Bytes that are missing.
+    /// The number of missing bytes.
     pub bytes: i64,
 }
 
 impl Unmet {
-    /// What is missing, as a person reads it.
+    /// The text of what is missing.
     pub(crate) fn missing(&self) -> String {
         let Unmet { arrivals, bytes, .. } = *self;
         match bytes {
             0.. => format!("{arrivals} arrivals and {bytes} bytes are missing"),
             _ => format!(
-                "{arrivals} arrivals are missing, and {} bytes came that nobody expected",
+                "{arrivals} arrivals are missing, and {} bytes arrived without an expect",
                 bytes.unsigned_abs()
             ),
         }
     }
 }
 
-/// A use of a barrier that hardware does not allow.
+/// A use of a barrier that the hardware does not allow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Misuse {
-    /// What it gets.
+    /// The predicate of the message, after the name of the barrier.
     pub what: &'static str,
-    /// What mends it.
+    /// The help of the message.
     pub help: &'static str,
-    /// Of the last phase, a statement that it does not come after.
+    /// A statement of the last phase that is not ordered before the use.
     pub other: Option<u32>,
 }
 
 const TWICE: Misuse = Misuse {
     what: "is initialized twice",
-    help: "let one thread initialize it, once: `Spec <<<#grid, #cta[0]>>> .. { mbarrier.init(..) }`",
+    help: "initialize it once, with one thread: \
+           `Spec <<<#grid, #cta[0]>>> .. { mbarrier.init(..) }`",
     other: None,
 };
 const NOT_INITIALIZED: Misuse = Misuse {
     what: "is used before its `mbarrier.init`",
-    help: "initialize it, then put a `barrier` before its first use",
+    help: "initialize it, then write a `barrier` before its first use",
     other: None,
 };
 const UNPUBLISHED: Misuse = Misuse {
-    what: "is given to an asynchronous copy, which may not see its `mbarrier.init` yet",
-    help: "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows",
+    what: "is used by an asynchronous copy, which may not see its `mbarrier.init` yet",
+    help: "write `fence.mbarrier_init` or `fence.async` after the init, before the next barrier",
     other: None,
 };
 const TOO_EARLY: Misuse = Misuse {
-    what: "gets an arrival that nothing orders behind its last phase, and that may count in that one",
-    help: "let the thread wait first, for that phase or for those who waited for it; or correct the barrier's index, or \
-           its count",
+    what: "gets an arrival that is not ordered after its last phase, and that may count in \
+           that phase",
+    help: "let the thread wait first, for that phase or for threads that waited for it; or correct \
+           the barrier's index or its count",
     other: None,
 };
 const COPY_TOO_EARLY: Misuse = Misuse {
-    what: "is given to a copy that nothing orders behind its last phase, and whose bytes may count in that one",
+    what: "is used by a copy that is not ordered after its last phase, and whose bytes may count \
+           in that phase",
     ..TOO_EARLY
 };
 const PASSES_EARLY: Misuse = Misuse {
-    what: "is waited for by a thread that nothing orders behind the phase before: it may have passed two phases ago",
-    help: "let every thread wait for each phase in turn, or for those who have waited",
+    what: "has a wait of a thread that is not ordered after the previous phase: the wait may \
+           return two phases early",
+    help: "let every thread wait for each phase in turn, or for threads that have waited",
     other: None,
 };
 const TOO_MANY: Misuse = Misuse {
-    what: "gets more arrivals than its phase takes",
-    help: "compare the count of `mbarrier.init` with the threads that arrive",
+    what: "gets more arrivals than its phase counts",
+    help: "compare the count in `mbarrier.init` with the number of threads that arrive",
     other: None,
 };
 
 impl Mbarrier {
-    /// Begins the next phase if this one lacks nothing.
+    /// Begins the next phase if nothing is missing.
     fn settle(&mut self) -> bool {
         let complete = self.arrivals == 0 && self.bytes == 0;
         if complete {
@@ -163,17 +169,17 @@ impl Mbarrier {
 pub(crate) struct ClusterBarrier {
     phase: u64,
     arrived: usize,
-    /// Phases in which each thread has arrived, and for which it has waited.
+    /// For each thread, the number of phases in which it has arrived, and for which it has waited.
     threads: Vec<(u64, u64)>,
     arriving: Message,
     complete: Message,
 }
 
 impl Block<'_> {
-    /// Makes the barrier at a byte of shared memory ready.
+    /// Initializes the mbarrier at a byte of shared memory.
     ///
     /// # Errors
-    /// It is so already.
+    /// The mbarrier is already initialized.
     pub(crate) fn init_mbarrier(
         &mut self,
         byte: usize,
@@ -203,17 +209,18 @@ impl Block<'_> {
         self.mbarriers.insert(byte, barrier).map_or(Ok(()), |_| Err(TWICE))
     }
 
-    /// Passes on what lanes know that are about to arrive, with the phase that runs.
+    /// Adds the knowledge of lanes that are about to arrive to the current phase.
     pub(crate) fn pass_on(&mut self, byte: usize, released: &Message) {
         if let Some(barrier) = self.mbarriers.get_mut(&byte) {
             barrier.arriving.join(released);
         }
     }
 
-    /// A thread arrives so many times; `bytes` more are expected. Whether the phase is complete.
+    /// Counts `arrivals` arrivals of a thread, and expects `bytes` more bytes. Returns whether the
+    /// phase is complete.
     ///
     /// # Errors
-    /// The barrier is not ready, or its phase takes no more arrivals.
+    /// The mbarrier is not initialized, or its phase counts no more arrivals.
     pub(crate) fn arrive(
         &mut self,
         byte: usize,
@@ -229,12 +236,12 @@ impl Block<'_> {
         Ok(barrier.settle())
     }
 
-    /// Lanes of a warp are about to arrive at the barrier at a byte, by a statement, or their
-    /// copies are when they are complete.
+    /// Checks an arrival of lanes of a warp at the mbarrier at a byte, by a statement or when their
+    /// copies are complete.
     ///
     /// # Errors
-    /// Nothing orders them behind the last phase, in which they may then count, however this run
-    /// went.
+    /// The lanes are not ordered after the last phase, so the arrival may count in that phase under
+    /// another schedule.
     pub(crate) fn before_arrival(
         &mut self,
         byte: usize,
@@ -251,15 +258,15 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Arrivals that the current phase still takes.
+    /// The number of arrivals that the current phase still counts.
     pub(crate) fn arrivals_left(&self, byte: usize) -> i64 {
         self.mbarriers.get(&byte).map_or(0, |b| b.arrivals)
     }
 
-    /// Lets a thread's copies so far that no mbarrier counts land with the current phase.
+    /// Assigns the copies of a thread that no mbarrier counts yet to the current phase.
     ///
     /// # Errors
-    /// The barrier is not ready.
+    /// The mbarrier is not initialized.
     pub(crate) fn land_with(&mut self, byte: usize, who: &Who) -> Result<(), Misuse> {
         let barrier = self.mbarriers.get_mut(&byte).ok_or(NOT_INITIALIZED)?;
         let groups = &mut self.copies[usize::from(who.thread)];
@@ -273,37 +280,37 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Lets asynchronous copies see the barriers that a thread has made ready.
+    /// Publishes the initializations by a thread to asynchronous copies.
     pub(crate) fn publish(&mut self, thread: usize) {
         let own = |b: &&mut Mbarrier| b.unpublished == Some(thread);
         self.mbarriers.values_mut().filter(own).for_each(|b| b.unpublished = None);
     }
 
-    /// Lets those see the barriers that a thread has made ready who wait for its next phase at the
+    /// Publishes the initializations by a thread to the threads that wait for its next phase at the
     /// cluster's barrier.
     pub(crate) fn tell(&mut self, thread: usize) {
         let own = |b: &&mut Mbarrier| b.made_by == thread && b.told == Told::Nobody;
         self.mbarriers.values_mut().filter(own).for_each(|b| b.told = Told::Next);
     }
 
-    /// A thread has arrived at the cluster's barrier, in that phase.
+    /// Records that a thread has arrived at the cluster's barrier, in a phase.
     pub(crate) fn told(&mut self, thread: usize, phase: u64) {
         let own = |b: &&mut Mbarrier| b.made_by == thread && b.told == Told::Next;
         self.mbarriers.values_mut().filter(own).for_each(|b| b.told = Told::Behind(phase));
     }
 
-    /// Whether a thread that has waited for that phase at the cluster's barrier has been told of
-    /// the barrier at a byte.
+    /// Whether a thread that has waited for phase `waited` of the cluster's barrier knows the
+    /// initialization of the mbarrier at a byte.
     pub(crate) fn is_told(&self, byte: usize, waited: u64) -> bool {
         let told = self.mbarriers.get(&byte).map(|b| b.told);
         matches!(told, Some(Told::Behind(phase)) if phase <= waited)
     }
 
-    /// Whether a bulk copy of a thread may be given the barrier at a byte.
+    /// Checks that a bulk copy of a thread may use the mbarrier at a byte.
     ///
     /// # Errors
-    /// It is not ready, or asynchronous copies cannot know that it is; or nothing orders the copy
-    /// behind the last phase.
+    /// The mbarrier is not initialized, or its initialization is not published to asynchronous
+    /// copies; or the copy is not ordered after the last phase.
     pub(crate) fn takes_bulk(
         &self,
         byte: usize,
@@ -318,8 +325,8 @@ impl Block<'_> {
         other.map_or(Ok(()), |other| Err(Misuse { other: Some(other), ..COPY_TOO_EARLY }))
     }
 
-    /// Bytes of a bulk copy arrive, with its statement and what happened before it was issued; its
-    /// elements become visible with the phase. Whether that is complete.
+    /// Counts the bytes of a bulk copy, with its statement and the events before its issue. The
+    /// elements become visible with the phase. Returns whether the phase is complete.
     pub(crate) fn bulk_arrives(
         &mut self,
         byte: usize,
@@ -338,21 +345,22 @@ impl Block<'_> {
         barrier.settle()
     }
 
-    /// What a wait for the phase of a parity lacks; none if it is complete.
+    /// The missing arrivals and bytes for a wait for the phase of a parity; none if that phase is
+    /// complete.
     ///
     /// # Errors
-    /// The barrier is not ready.
+    /// The mbarrier is not initialized.
     pub(crate) fn lacks(&self, byte: usize, parity: i64) -> Result<Option<Unmet>, Misuse> {
         let barrier = self.mbarriers.get(&byte).ok_or(NOT_INITIALIZED)?;
         let Mbarrier { phase, arrivals, bytes, .. } = *barrier;
         Ok((phase & 1 == parity as u64 & 1).then_some(Unmet { phase, arrivals, bytes }))
     }
 
-    /// Lanes of a warp are about to go on behind a wait for the barrier at a byte.
+    /// Checks that lanes of a warp may continue after a wait for the mbarrier at a byte.
     ///
     /// # Errors
-    /// Nothing orders them behind the phase before the one that is complete: they may have gone on
-    /// already when the last phase of the same parity was.
+    /// The lanes are not ordered after the phase before the complete one: the wait may return
+    /// already after an earlier phase of equal parity.
     pub(crate) fn before_passing(
         &self,
         byte: usize,
@@ -364,9 +372,9 @@ impl Block<'_> {
         other.map_or(Ok(()), |other| Err(Misuse { other: Some(other), ..PASSES_EARLY }))
     }
 
-    /// Lets copies of complete phases become visible; what a thread that waited for them then
-    /// knows, and what they have read of global memory, with the mbarrier's agent and how many
-    /// phases are complete.
+    /// Makes copies of complete phases visible. Returns the knowledge of a thread that waited for
+    /// them, and the elements of global memory that they have read, with the mbarrier's agent and
+    /// its number of complete phases.
     pub(crate) fn passed(&mut self, byte: usize) -> (Message, Vec<(GlobalElement, u16, u32)>) {
         let Some(barrier) = self.mbarriers.get_mut(&byte) else { return Default::default() };
         let mut read = Vec::new();
@@ -384,7 +392,7 @@ impl Block<'_> {
         (barrier.complete.clone(), read)
     }
 
-    /// The statement of a copy that an mbarrier counts, or has counted, and for which nobody has
+    /// The statement of a copy that an mbarrier counts or has counted, and for which no thread has
     /// waited.
     pub(crate) fn never_waited_for(&self) -> Option<u32> {
         let landings = self.mbarriers.values().flat_map(|b| b.landed.iter().chain(&b.landing));
@@ -394,21 +402,21 @@ impl Block<'_> {
 }
 
 impl ClusterBarrier {
-    /// Passes on what threads know that are about to arrive.
+    /// Adds the knowledge of threads that are about to arrive.
     pub(crate) fn pass_on(&mut self, released: &Message) {
         self.arriving.join(released);
     }
 
-    /// A thread of `n` arrives. Whether it was the last.
+    /// Counts the arrival of one of `n` threads. Returns whether it was the last.
     ///
     /// # Errors
-    /// It has not waited since it arrived last.
+    /// The thread has not waited since its last arrival.
     pub(crate) fn arrive(&mut self, thread: usize, n: usize) -> Result<bool, Misuse> {
         self.threads.resize(n, (0, 0));
         let (arrived, waited) = &mut self.threads[thread];
         if arrived != waited {
             return Err(Misuse {
-                what: "gets a thread that has not waited since it arrived last",
+                what: "gets a second arrival of a thread without a wait between",
                 help: "write `cluster.wait` between two `cluster.arrive`",
                 other: None,
             });
@@ -424,16 +432,16 @@ impl ClusterBarrier {
         Ok(last)
     }
 
-    /// What a thread's wait lacks; none if all have arrived.
+    /// The missing arrivals for a thread's wait; none if all threads have arrived.
     ///
     /// # Errors
-    /// It has not arrived itself.
+    /// The thread has not arrived.
     pub(crate) fn lacks(&mut self, thread: usize, n: usize) -> Result<Option<Unmet>, Misuse> {
         self.threads.resize(n, (0, 0));
         let (arrived, waited) = self.threads[thread];
         if arrived == waited {
             return Err(Misuse {
-                what: "is waited for by a thread that has not arrived",
+                what: "has a wait of a thread that has not arrived",
                 help: "write `cluster.arrive` before `cluster.wait`",
                 other: None,
             });
@@ -449,14 +457,14 @@ impl ClusterBarrier {
         self.threads.get(thread).copied().unwrap_or_default()
     }
 
-    /// A thread has waited.
+    /// Records that a thread has waited.
     pub(crate) fn passed(&mut self, thread: usize) {
         if let Some((arrived, waited)) = self.threads.get_mut(thread) {
             *waited = *arrived;
         }
     }
 
-    /// What threads know that have waited.
+    /// The knowledge of threads that have waited.
     pub(crate) fn complete(&self) -> &Message {
         &self.complete
     }

@@ -1,38 +1,38 @@
-//! What a block sees and changes: registers, shared memory, global memory, copies under way.
+//! The state of a block: registers, shared memory, global memory, and pending copies.
 //!
-//! Statements are executed one after the other, and each reads what earlier ones wrote. That this
-//! order is only one of many is the business of [`race`]: an access that another thread's access
-//! does not happen before, and that conflicts with it, is an error. So a program that runs without
-//! error computes the same under every schedule of its threads.
+//! Statements are executed one after the other, and each reads the writes of earlier ones. This is
+//! one of many orders; [`race`] checks that the order does not matter. A conflicting access that is
+//! not ordered after an earlier access of another thread is an error. Therefore a program that runs
+//! without an error computes the same results under every schedule of its threads.
 
 mod access;
+mod accumulators;
 mod arrivals;
+mod async_matmul;
 pub(crate) mod banks;
 pub(crate) mod clock;
-mod flight;
 mod global;
 mod groups;
-mod held;
 mod mbarrier;
+mod pending_global;
 mod pool;
 pub(crate) mod race;
 mod reads;
+mod register_use;
 mod registers;
 mod shared;
-mod under_way;
 mod value;
-mod watched;
 
 pub(crate) use access::Failure;
+pub(crate) use accumulators::Accumulator;
+pub(crate) use async_matmul::{Flights, Issue};
 pub(crate) use clock::Who;
-pub(crate) use flight::{Flights, Issue};
 pub(crate) use global::{BlockGlobal, GlobalMemory, PAGE, Page, Pages, Written};
-pub(crate) use held::Accumulator;
 pub(crate) use mbarrier::{ClusterBarrier, Mbarrier, Misuse, Unmet};
+pub(crate) use pending_global::{Counted, GlobalElement, InFlight, Stores};
 pub(crate) use pool::RegisterPool;
 pub(crate) use registers::Registers;
 pub(crate) use shared::{Pending, Shared};
-pub(crate) use under_way::{Counted, GlobalElement, InFlight, Stores};
 pub(crate) use value::{Tile, Value, same_shadow};
 
 use crate::plan::Kernel;
@@ -40,14 +40,14 @@ use groups::Groups;
 use race::LastWrite;
 use std::collections::BTreeMap;
 
-/// Most that is kept of bulk copies under way.
+/// The limit of stored granules and elements of pending bulk copies.
 const MAX_KEPT: usize = 1 << 22;
 
 /// The state of one block.
 pub(crate) struct Block<'k> {
-    /// What runs.
+    /// The kernel.
     pub kernel: &'k Kernel<'k>,
-    /// Register buffers, in the kernel's order.
+    /// The register buffers, in the kernel's order.
     pub registers: Vec<Registers>,
     /// Shared memory.
     pub shared: Shared,
@@ -57,17 +57,18 @@ pub(crate) struct Block<'k> {
     pub copies: Vec<Groups<InFlight>>,
     /// Bulk copies out of shared memory, by thread.
     pub bulks: Vec<Groups<Stores>>,
-    /// What may still be kept of them: granules that they read, and elements that they write.
+    /// The remaining capacity for bulk copies: granules that they read, and elements that they
+    /// write.
     room: usize,
     /// Asynchronous MatMuls.
     pub flights: Flights,
-    /// Barrier objects, by their byte in shared memory.
+    /// The mbarriers, by their byte in shared memory.
     pub mbarriers: BTreeMap<usize, Mbarrier>,
-    /// Registers that warps hand over.
+    /// The registers that warps release and request.
     pub pool: RegisterPool,
     /// Whether values have shadows.
     pub shadows: bool,
-    /// The thread that was denied an access, and the earlier one that it would race with.
+    /// The thread whose access failed, and the earlier access that it races with.
     pub accused: Option<(u16, Option<race::Clash>)>,
 }
 
@@ -113,8 +114,7 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// Lets a thread's oldest groups of bulk copies have read their sources until `left` may still
-    /// read.
+    /// Completes the reads of a thread's oldest groups of bulk copies until `left` may still read.
     pub(crate) fn wait_bulk_read(&mut self, thread: usize, left: usize, who: &Who) {
         for group in self.bulks[thread].complete(left) {
             for (_, granules) in group.reads.drain(..) {
@@ -138,13 +138,12 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// A bulk copy of a thread that may still read shared memory: its statement.
+    /// The statement of a bulk copy of a thread that may still read shared memory.
     pub(crate) fn still_reads(&self, thread: usize) -> Option<u32> {
         self.bulks[thread].iter().flat_map(|group| &group.reads).map(|(site, _)| *site).next()
     }
 
-    /// Keeps a bulk copy of a thread until it is complete. None if there are more than can be kept
-    /// track of.
+    /// Stores a bulk copy of a thread until it is complete. None if the capacity is exceeded.
     pub(crate) fn keep_store(
         &mut self,
         thread: usize,
@@ -158,13 +157,13 @@ impl<'k> Block<'k> {
         Some(())
     }
 
-    /// A copy of a thread to shared memory that nobody has waited for: its statement.
+    /// The statement of a copy of a thread to shared memory without a wait.
     pub(crate) fn still_copies(&self, thread: usize) -> Option<u32> {
         self.copies[thread].iter().flat_map(|group| &group.elements).map(Pending::site).next()
     }
 
-    /// Completes a thread's oldest groups until `left` remain. Returns phases of mbarriers with
-    /// which some of their copies had landed before: the thread now knows of these.
+    /// Completes a thread's oldest groups until `left` remain. Returns the phases of mbarriers with
+    /// which some of their copies arrived earlier: the thread now knows of these phases.
     pub(crate) fn wait(&mut self, thread: usize, left: usize, who: &Who) -> Vec<(u16, u32)> {
         let who = &mut who.clone();
         who.thread = thread as u16;
@@ -174,8 +173,8 @@ impl<'k> Block<'k> {
             for counted in &group.counted {
                 match counted.done.get() {
                     Some(done) => learned.extend(done),
-                    // Whoever waits for the mbarrier comes after what the thread did before it
-                    // arrived there.
+                    // A thread that waits for the mbarrier comes after the accesses of this thread
+                    // before its arrival there.
                     None => {
                         counted.done.set(Some(None));
                         self.land(&counted.elements, &counted.sources, &counted.who);
@@ -187,7 +186,7 @@ impl<'k> Block<'k> {
         learned
     }
 
-    /// Lets copies of a thread be complete.
+    /// Completes copies of a thread.
     fn land(&mut self, elements: &[Pending], sources: &[GlobalElement], who: &Who) {
         for pending in elements {
             self.shared.complete(pending, LastWrite::by(who));

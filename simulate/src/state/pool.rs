@@ -1,24 +1,26 @@
-//! Registers that the warps of a block hand over with `setmaxnreg`.
+//! The registers of a block that its warps release and request with `setmaxnreg`.
 //!
-//! A block begins with as many a thread as fit when it has the multiprocessor for itself, a
-//! multiple of 8; what is released goes into the block's pool, what is requested comes out of it,
-//! and who requests more than it holds waits (PTX ISA, Miscellaneous Instructions: setmaxnreg).
+//! At its start, each thread of a block has as many registers as fit when the block has the
+//! multiprocessor for itself, rounded to a multiple of 8. Released registers go to the block's
+//! pool, requested registers come from the pool, and a warp that requests more than the pool holds
+//! waits (PTX ISA, Miscellaneous Instructions: setmaxnreg).
 
 /// The pool of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RegisterPool {
-    /// Registers of the block that no thread has.
+    /// The registers of the block that no thread holds.
     free: i64,
-    /// Registers of a thread, by warp.
+    /// The number of registers of each thread, by warp.
     held: Vec<i64>,
 }
 
-/// The multiple in which registers are handed over.
+/// The granularity of register counts.
 const MULTIPLE: i64 = 8;
 const LANES: i64 = 32;
 
 impl RegisterPool {
-    /// Of a block of so many threads alone on a multiprocessor; both limits are the architecture's.
+    /// The pool of a block of `n_threads` threads that is alone on a multiprocessor; both limits
+    /// are those of the architecture.
     pub(crate) fn new(n_threads: usize, of_multiprocessor: i64, of_thread: i64) -> Self {
         let n_warps = n_threads.div_ceil(LANES as usize);
         let fit = of_multiprocessor / (n_warps.max(1) as i64 * LANES);
@@ -27,22 +29,24 @@ impl RegisterPool {
         RegisterPool { free: 0, held: vec![each; n_warps] }
     }
 
-    /// Registers of a thread of a warp.
+    /// The number of registers of each thread of a warp.
     pub(crate) fn of(&self, warp: usize) -> i64 {
         self.held.get(warp).copied().unwrap_or(0)
     }
 
-    /// Registers that nobody has.
+    /// The number of free registers.
     pub(crate) fn free(&self) -> i64 {
         self.free
     }
 
-    /// What these warps need beyond what they have, for so many registers a thread.
+    /// The number of additional registers that these warps need for `registers` registers per
+    /// thread.
     pub(crate) fn needed(&self, warps: &[usize], registers: i64) -> i64 {
         warps.iter().map(|w| (registers - self.of(*w)) * LANES).sum()
     }
 
-    /// Gives the warps so many registers a thread; the caller has seen that they are there.
+    /// Gives the warps `registers` registers per thread; the caller has checked that the pool has
+    /// enough.
     pub(crate) fn set(&mut self, warps: &[usize], registers: i64) {
         self.free -= self.needed(warps, registers);
         for warp in warps {
@@ -58,8 +62,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_releases_others_get() {
-        // The figures of CUTLASS for a producer and two consumers.
+    fn released_registers_can_be_requested() {
+        // The numbers of CUTLASS for a producer and two consumers.
         let mut pool = RegisterPool::new(384, 65_536, 255);
         assert_eq!((pool.of(0), pool.free()), (168, 0));
         pool.set(&[0, 1, 2, 3], 40);

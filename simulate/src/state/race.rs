@@ -1,35 +1,35 @@
-//! Which accesses are ordered: for every granule of memory the last write and each agent's last
+//! The race detector. For every granule of memory, it stores the last write and each agent's last
 //! read, with their times.
 //!
-//! An access conflicts with an earlier one of another thread, one of them writing, unless the
-//! accessing thread comes after it ([`super::clock`]). The lanes of one warp are threads like
-//! others: what one writes another may touch after a synchronization of the warp only. Accesses of
-//! one execution of one instruction do not conflict, nor do *accumulations* by one operation, which
-//! are atomic: in whatever order they come, the result is the same but for rounding. With plain
-//! accesses, and by different operations, they do. (The idea is FastTrack's, Flanagan and Freund,
-//! PLDI 2009.)
+//! An access conflicts with an earlier access of another thread, at least one of them a write,
+//! unless the accessing thread comes after it ([`super::clock`]). The lanes of one warp are
+//! ordinary threads: another lane may access a written element only after a synchronization of the
+//! warp. Accesses of one execution of one instruction do not conflict. *Accumulations* by one
+//! operation do not conflict either, because they are atomic: their order changes the result only
+//! by rounding. Accumulations conflict with plain accesses and with accumulations by other
+//! operations. (The idea is from FastTrack, Flanagan and Freund, PLDI 2009.)
 //!
-//! FastTrack forgets an access where a later one comes after it, as whoever conflicts with the
-//! first conflicts with the second. Lanes of one execution do not conflict with the second. So what
-//! the accesses of an execution replace is kept until the next one, and its other lanes are
-//! compared with that.
+//! FastTrack forgets an access when a later one comes after it, because an access that conflicts
+//! with the first also conflicts with the second. Lanes of one execution, however, do not conflict
+//! with the second. Therefore the accesses that an execution replaces are stored until the next
+//! execution, and its other lanes are compared with them.
 
 use super::clock::{MANY, Proxy, Who};
 use super::reads::LastReads;
 use carbyne_ir::ast::AccumulateOp;
 
-/// An earlier access that a new one conflicts with.
+/// An earlier access that conflicts with a new one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Clash {
-    /// Warp of the cluster, or a collective's number.
+    /// The warp of the cluster, or the number of a collective.
     pub agent: u16,
-    /// Its lane; [`MANY`] for several, or the collective.
+    /// The lane; [`MANY`] for several lanes, or the collective.
     pub lane: u8,
-    /// Its statement.
+    /// The statement.
     pub site: u32,
-    /// Which execution of a statement; 0 where a copy landed with an mbarrier.
+    /// The number of the statement's execution; 0 for a copy that arrived with an mbarrier.
     pub serial: u32,
-    /// Whether it wrote.
+    /// Whether the access was a write.
     pub wrote: bool,
     /// Whether the accesses are ordered, and only the fence between the proxies is missing.
     pub unfenced: bool,
@@ -43,15 +43,15 @@ pub(crate) struct LastWrite {
     /// The statement.
     pub site: u32,
     agent: u16,
-    /// The thread of its block, of several the first; `u16::MAX` for the collective.
+    /// The thread of its block, the first of several; `u16::MAX` for the collective.
     pub thread: u16,
     proxy: Proxy,
-    /// The lanes that wrote it in this execution of the statement.
+    /// The lanes that wrote the granule in this execution of the statement.
     lanes: u32,
 }
 
 impl LastWrite {
-    /// By whom a write was.
+    /// A write by an agent.
     pub(crate) fn by(who: &Who) -> Self {
         LastWrite {
             time: who.time,
@@ -64,18 +64,18 @@ impl LastWrite {
         }
     }
 
-    /// The same of the copy engine, to global memory.
+    /// This write as one of the copy engine, to global memory.
     pub(crate) fn of_copy(self) -> Self {
         LastWrite { proxy: Proxy::Global, ..self }
     }
 
-    /// A copy that lands with an mbarrier, issued by a statement.
+    /// The write of a copy that arrives with an mbarrier, issued by a statement.
     pub(crate) fn landing(agent: u16, time: u32, site: u32, proxy: Proxy) -> Self {
         LastWrite { time, serial: 0, site, agent, thread: u16::MAX, proxy, lanes: u32::MAX }
     }
 
-    /// A lane that somebody does not come after, the first thread's if that is one; [`MANY`] for
-    /// the collective.
+    /// A lane whose write the agent does not come after, preferably that of the first thread;
+    /// [`MANY`] for the collective.
     fn lane(&self, who: &Who) -> u8 {
         if self.thread == u16::MAX {
             return MANY;
@@ -87,13 +87,13 @@ impl LastWrite {
         Some(first).into_iter().chain(0..32).find(unknown).unwrap_or(first)
     }
 
-    /// Whether it is of the execution of a statement in which somebody accesses memory.
+    /// Whether the write belongs to the agent's present execution of a statement.
     #[inline]
     fn is_together(&self, who: &Who) -> bool {
         self.agent == who.agent && self.serial == who.serial
     }
 
-    /// The conflict of an access with it, if there is one.
+    /// The conflict of an access with this write, if any.
     #[inline]
     fn clash(&self, who: &Who) -> Result<(), Clash> {
         let known = who.knows_all(self.agent, self.time, self.lanes);
@@ -105,26 +105,26 @@ impl LastWrite {
         Err(Clash { agent, lane: self.lane(who), site, serial, wrote: true, unfenced: known })
     }
 
-    /// Whether a proxy fence stands between it and somebody.
+    /// Whether a proxy fence is between the write and an agent.
     fn is_fenced(&self, who: &Who) -> bool {
         who.proxy != Proxy::Global && who.is_fenced_from_all(self.agent, self.time, self.lanes)
     }
 }
 
-/// The accesses of some granules of memory.
+/// The accesses to some granules of memory.
 pub(crate) struct Shadow {
     agents: usize,
     writes: Vec<LastWrite>,
     reads: LastReads,
-    /// As `reads`, each agent's last accumulations by each operation.
+    /// For each operation, each agent's last accumulations.
     sums: Vec<(AccumulateOp, LastReads)>,
-    /// By granule, the execution that overwrote it last and what was there, where lanes of its warp
-    /// may not come after that; empty until there is one.
+    /// For each granule, the execution that overwrote it last and the overwritten write, if some
+    /// lanes of its warp may not come after that write; empty until the first such write.
     overwritten: Vec<(u32, LastWrite)>,
 }
 
 impl Shadow {
-    /// Nothing has been accessed.
+    /// No accesses.
     pub(crate) fn new(granules: usize, agents: usize) -> Self {
         let writes = vec![LastWrite::default(); granules];
         let (reads, sums) = (LastReads::new(agents), Vec::new());
@@ -144,8 +144,7 @@ impl Shadow {
         last.clash(who)
     }
 
-    /// The first accumulation of a granule, by another operation than one, that somebody does not
-    /// come after.
+    /// Checks that an agent comes after all accumulations into a granule, except for those by `op`.
     #[inline]
     fn after_sums(
         &mut self,
@@ -157,14 +156,14 @@ impl Shadow {
         others.try_for_each(|(_, sums)| sums.after(granule, who, true))
     }
 
-    /// What a read conflicts with, if anything.
+    /// Checks a read for conflicts.
     #[inline]
     pub(crate) fn before_read(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.after_write(granule, who)?;
         self.after_sums(granule, who, None)
     }
 
-    /// Notes a read, or says what it conflicts with.
+    /// Checks and records a read.
     #[inline]
     pub(crate) fn read(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.before_read(granule, who)?;
@@ -172,8 +171,8 @@ impl Shadow {
         Ok(())
     }
 
-    /// Whether nobody has accumulated, and reads of a granule by several come after what it was
-    /// written by; `known`: a write that all of them come after.
+    /// Whether no agent has accumulated, and all readers come after the last write of a granule.
+    /// `known` is a write that all readers come after.
     #[inline]
     pub(crate) fn is_readable(&self, granule: usize, whos: &[Who], known: &mut LastWrite) -> bool {
         let last = &self.writes[granule];
@@ -186,16 +185,15 @@ impl Shadow {
         is_readable
     }
 
-    /// As [`Shadow::is_readable`], whether a write of a granule comes after all that was done to
-    /// it.
+    /// Whether a write of a granule comes after all previous accesses to it; `known` as in
+    /// [`Shadow::is_readable`].
     #[inline]
     pub(crate) fn is_writable(&mut self, granule: usize, who: &Who, known: &mut LastWrite) -> bool {
         self.is_readable(granule, std::slice::from_ref(who), known)
             && self.reads.after(granule, who, false).is_ok()
     }
 
-    /// Notes a write of a granule that conflicts with nothing and is the first one of its execution
-    /// there.
+    /// Records a write of a granule without conflicts that is the first of its execution.
     #[inline]
     pub(crate) fn note_only_write(&mut self, granule: usize, who: &Who) {
         let last = self.writes[granule];
@@ -203,13 +201,13 @@ impl Shadow {
         self.writes[granule] = LastWrite::by(who);
     }
 
-    /// Notes reads that conflict with nothing, of some granules by several.
+    /// Records reads of several granules by several agents, without conflicts.
     #[inline]
     pub(crate) fn note_reads(&mut self, granules: &[u32], whos: &[Who]) {
         self.reads.note(granules, self.writes.len(), whos);
     }
 
-    /// Notes an accumulation, or says what it conflicts with.
+    /// Checks and records an accumulation.
     pub(crate) fn accumulate(
         &mut self,
         granule: usize,
@@ -227,19 +225,19 @@ impl Shadow {
         Ok(())
     }
 
-    /// Notes that reads which began earlier end now.
-    /// `of_warp`: all lanes of the warp have waited for them.
+    /// Records the end of reads that began earlier. `of_warp`: all lanes of the warp have waited
+    /// for them.
     pub(crate) fn end_reads(&mut self, granules: &[u32], who: &Who, of_warp: bool) {
         self.reads.note_end(granules, who, of_warp);
     }
 
-    /// Notes that values put there by an operation that began earlier are there now.
+    /// Records the end of accumulations by an operation that began earlier.
     pub(crate) fn note_sum(&mut self, granule: usize, op: AccumulateOp, who: &Who) {
         let of_op = self.sums.iter_mut().filter(|(other, _)| *other == op);
         of_op.for_each(|(_, sums)| sums.note_end(&[granule as u32], who, false));
     }
 
-    /// Notes a write by a thread, or says what it conflicts with.
+    /// Checks and records a write by a thread.
     #[inline]
     pub(crate) fn write(&mut self, granule: usize, who: &Who) -> Result<(), Clash> {
         self.after_write(granule, who)?;
@@ -256,7 +254,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// Keeps a write that somebody overwrites, where others of the same warp may not come after it.
+    /// Stores an overwritten write if other lanes of the warp may not come after it.
     #[inline]
     fn overwrite(&mut self, granule: usize, last: &LastWrite, who: &Who) {
         let near = who.proxy == last.proxy || who.proxy == Proxy::Generic;
@@ -272,24 +270,24 @@ impl Shadow {
         self.overwritten[granule] = (who.serial, *last);
     }
 
-    /// Bytes of memory that it takes.
+    /// The number of bytes of memory that this structure uses.
     pub(crate) fn bytes(&self) -> usize {
         self.writes.len() * size_of::<LastWrite>()
             + self.reads.bytes()
             + self.sums.iter().map(|(_, sums)| sums.bytes()).sum::<usize>()
     }
 
-    /// Notes a write that has been checked.
+    /// Records a write that has been checked.
     pub(crate) fn note_write(&mut self, granule: usize, write: LastWrite) {
         self.writes[granule] = write;
     }
 
-    /// The last write of a granule; none if there was none.
+    /// The last write of a granule, if any.
     pub(crate) fn last_write(&self, granule: usize) -> Option<LastWrite> {
         self.writes.get(granule).copied().filter(|w| w.time > 0)
     }
 
-    /// The other thread of the warp that last wrote the granule in the same execution of a
+    /// The other thread of the warp that wrote the granule last in the same execution of a
     /// statement.
     #[inline]
     pub(crate) fn neighbor(&self, granule: usize, who: &Who) -> Option<u16> {
@@ -298,19 +296,19 @@ impl Shadow {
         (last.time > 0 && together && last.thread != who.thread).then_some(last.thread)
     }
 
-    /// An accumulation of the granule, if any: its statement.
+    /// The statement of an accumulation into the granule, if any.
     pub(crate) fn any_sum(&self, granule: usize) -> Option<u32> {
         self.sums.iter().find_map(|(_, sums)| sums.any(granule))
     }
 
-    /// Whether the thread wrote the granule last, in the same execution of a statement.
+    /// Whether this thread wrote the granule last, in the same execution of a statement.
     pub(crate) fn itself(&self, granule: usize, who: &Who) -> bool {
         let last = &self.writes[granule];
         last.time > 0
             && (last.agent, last.serial, last.thread) == (who.agent, who.serial, who.thread)
     }
 
-    /// A read of the granule, if any: its statement.
+    /// The statement of a read of the granule, if any.
     pub(crate) fn any_read(&self, granule: usize) -> Option<u32> {
         self.reads.any(granule)
     }
@@ -321,7 +319,7 @@ mod tests {
     use super::super::clock::{Clocks, Part};
     use super::*;
 
-    /// Three warps, one granule; every access is of an instruction of its own.
+    /// Three warps and one granule; every access is a separate execution.
     struct World {
         clocks: Clocks,
         shadow: Shadow,
@@ -400,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_barrier_taught_the_next_passes_on() {
+    fn barriers_are_transitive() {
         let mut w = world();
         w.write(0).unwrap();
         w.barrier(&[0, 1]);
@@ -433,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn who_releases_and_who_acquires_are_lanes() {
+    fn lanes_release_and_acquire_separately() {
         let mut w = world();
         w.write(3).unwrap();
         let lane = |warp, l: u32| Part { rank: 0, warp, lanes: 1 << l };
@@ -446,7 +444,7 @@ mod tests {
         assert!(w.read(33).is_err(), "lane 1 has not waited");
         w.barrier(&[1]);
         w.read(33).unwrap();
-        // What comes after the release is not known.
+        // Accesses after the release are not known.
         w.clocks.acquire(lane(0, 3), &message);
         let mut w = world();
         let message = w.clocks.release(lane(0, 3));
@@ -467,7 +465,7 @@ mod tests {
         w.write(3).unwrap();
         w.barrier(&both);
         assert!(read(&mut w).is_err_and(|c| c.unfenced));
-        // A fence by somebody who does not come after the write is of no use.
+        // A fence by a thread that does not come after the write has no effect.
         w.clocks.fence(Part { rank: 0, warp: 2, lanes: u32::MAX });
         w.barrier(&[0, 1, 2]);
         assert!(read(&mut w).is_err_and(|c| c.unfenced));
@@ -483,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collective_is_nobodys_own() {
+    fn a_collective_is_a_separate_agent() {
         let mut w = world();
         let all: Vec<u16> = (0..96).collect();
         let who = w.clocks.group(0, &all, 1, 1);
@@ -495,8 +493,8 @@ mod tests {
         w.read(0).unwrap();
     }
 
-    /// A naive referee: it keeps every access of each lane, and compares a new one with all of
-    /// them.
+    /// A simple reference implementation: it stores every access of each lane, and compares a new
+    /// access with all of them.
     #[derive(Default)]
     struct Referee {
         accesses: Vec<Did>,
@@ -519,7 +517,7 @@ mod tests {
     }
 
     impl Referee {
-        /// Whether an access comes after all that it conflicts with.
+        /// Whether an access comes after all accesses that it conflicts with.
         fn allows(&self, granule: usize, does: Does, who: &Who) -> bool {
             let conflicts = |did: &&Did| {
                 let reads = did.does == Does::Read && does == Does::Read;
@@ -539,10 +537,10 @@ mod tests {
         }
     }
 
-    /// Two warps run statements in which some lanes read some granules and then write or add to
-    /// some. An access that conflicts with nothing is made.
+    /// Two warps run statements in which some lanes read some granules and then write or accumulate
+    /// into some. Only accesses without a conflict are made.
     #[test]
-    fn accesses_conflict_as_if_all_earlier_ones_were_kept() {
+    fn detection_equals_a_reference_with_all_accesses() {
         const N: usize = 3;
         const LANES: usize = 4;
         let mut x = 88_172_645_463_325_252u64;
@@ -593,7 +591,7 @@ mod tests {
                 let steps = [reads.then_some(Does::Read), writes];
                 for does in steps.into_iter().flatten() {
                     for who in &whos {
-                        // Of three lanes one takes part.
+                        // One of three lanes takes part.
                         let granule = below(3 * N);
                         if granule >= N {
                             continue;

@@ -1,5 +1,5 @@
-//! The last reads of each granule of memory, or its last accumulations: of every agent, with the
-//! lanes of its warp told apart where they know different things.
+//! The last reads, or the last accumulations, of each granule of memory by every agent. Lanes of a
+//! warp are distinguished if their knowledge differs.
 
 use super::clock::{LANES, MANY, Proxy, Who};
 use super::race::Clash;
@@ -11,11 +11,11 @@ pub(super) struct LastRead {
     time: u32,
     serial: u32,
     site: u32,
-    /// The lanes that have read it since they last synchronized, none forgotten; none where they
-    /// did so at different times, which are then kept apart.
+    /// The lanes that have read the granule since their last synchronization; 0 if they read it at
+    /// different times, which are stored separately.
     lanes: u32,
-    /// Whether the warp as a whole has read it, by what each of its lanes has waited for: who comes
-    /// after any lane's wait comes after it.
+    /// Whether the warp as a whole has read it, in an instruction that each lane waits for: a
+    /// thread that comes after any lane's wait comes after the read.
     of_warp: bool,
 }
 
@@ -30,72 +30,74 @@ impl LastRead {
         }
     }
 
-    /// The only lane; [`MANY`] for several.
+    /// The lane, if there is only one; [`MANY`] for several.
     fn lane(&self) -> u8 {
         if self.lanes.is_power_of_two() { self.lanes.trailing_zeros() as u8 } else { MANY }
     }
 }
 
-/// What agents did last to each granule.
+/// The last accesses of agents to each granule.
 ///
-/// Granules that were accessed alike share a *record*, so that it takes little to note accesses to
-/// many of them: the record that an access leads to from another one is made once.
+/// Granules with equal accesses share a *record*, so that recording an access to many granules is
+/// cheap: the record that follows from another one by an access is created once.
 pub(super) struct LastReads {
     agents: usize,
-    /// The record of each granule. Empty until there is an access: what is only written needs none.
+    /// The record of each granule. Empty until the first access: granules that are only written
+    /// need none.
     of: Vec<u32>,
-    /// How often each record is named, by granules and by `steps`. The first one, which has no
-    /// accesses, is named once more, and stays.
+    /// The number of references to each record, from granules and from `steps`. The first record,
+    /// without accesses, has one additional reference and is never freed.
     uses: Vec<u32>,
-    /// Records that nobody names.
+    /// The records without references.
     free: Vec<u32>,
-    /// `record * agents + agent`.
+    /// Entries of records, at `record * agents + agent`.
     last: Vec<LastRead>,
-    /// By the entry's number, each lane's last time where lanes that know nothing of each other
-    /// have several.
+    /// By entry, the last time of each lane, if lanes without mutual knowledge have different
+    /// times.
     apart: BTreeMap<usize, Box<[u32; LANES]>>,
-    /// By agent, of several at once the first, the last access that made a record.
+    /// By agent, the last access that created a record; for several agents at once, at the first.
     steps: Vec<Option<Step>>,
-    /// A record, and who comes after all that it has.
+    /// A record, and an agent that comes after all of its accesses.
     known: Option<(u32, Reader)>,
-    /// The execution that is under way, if it may write what it reads.
+    /// The current execution, if it may write memory that it also reads.
     current: u32,
-    /// By granule and agent, entries as they were before that execution.
+    /// By granule and agent, the entries before the current execution.
     before: BTreeMap<(usize, u16), Before>,
 }
 
-/// An agent's accesses to a granule before those of one execution.
+/// An agent's accesses to a granule before the current execution.
 struct Before {
     last: LastRead,
-    /// Each lane's last time, where they are kept apart.
+    /// The last time of each lane, if stored separately.
     apart: Option<Box<[u32; LANES]>>,
 }
 
-/// The key of a check against earlier accesses: the snapshot, the thread, whether it needs a fence.
+/// The key of a check against earlier accesses: the snapshot, the thread, and whether a fence is
+/// needed.
 type Reader = (u64, u16, bool);
 
-/// From one record to another.
+/// The step from one record to another.
 struct Step {
     access: Access,
     from: u32,
     to: u32,
 }
 
-/// The key of a step: two accesses with equal keys change a record alike.
+/// The key of a step: accesses with equal keys change a record equally.
 #[derive(Copy, Clone, PartialEq, Eq)]
 struct Access {
-    /// Of the first one: whoever else takes part is always the same.
+    /// The snapshot of the first agent; it determines all other agents.
     snapshot: u64,
     thread: u16,
     site: u32,
-    /// How many take part.
+    /// The number of agents.
     n: usize,
-    /// Of the end of an access: whether all lanes of the warp have waited for it.
+    /// For the end of an access, whether all lanes of the warp have waited for it.
     end: Option<bool>,
 }
 
 impl LastReads {
-    /// Nothing, of so many agents.
+    /// No accesses, for `agents` agents.
     pub(super) fn new(agents: usize) -> Self {
         LastReads {
             agents,
@@ -111,7 +113,8 @@ impl LastReads {
         }
     }
 
-    /// Notes accesses to some of so many granules, one after the other, each by several at once.
+    /// Records accesses to some granules, one after the other, each by several agents at once.
+    /// `granules` is the number of all granules.
     #[inline]
     pub(super) fn note(&mut self, some: &[u32], granules: usize, whos: &[Who]) {
         if self.of.is_empty() {
@@ -126,8 +129,8 @@ impl LastReads {
         self.step(some, whos, None);
     }
 
-    /// Keeps what an agent did before this execution: lanes that write in it need not come after
-    /// what others read in it, but after what they did earlier.
+    /// Stores an agent's accesses before the current execution. Lanes that write in this execution
+    /// need not come after the reads of other lanes in it, but after their earlier accesses.
     fn keep(&mut self, granule: usize, who: &Who) {
         if self.current != who.serial {
             self.current = who.serial;
@@ -141,8 +144,8 @@ impl LastReads {
         }
     }
 
-    /// Notes that accesses which began earlier, by a statement of their own, end now.
-    /// `of_warp`: all lanes of the warp have waited for them.
+    /// Records the end of accesses that began earlier. `of_warp`: all lanes of the warp have waited
+    /// for them.
     #[inline]
     pub(super) fn note_end(&mut self, some: &[u32], who: &Who, of_warp: bool) {
         if !self.of.is_empty() {
@@ -150,13 +153,13 @@ impl LastReads {
         }
     }
 
-    /// Moves granules, one after the other, to the records that an access leads to.
+    /// Moves granules, one after the other, to the records that follow from an access.
     #[inline]
     fn step(&mut self, some: &[u32], whos: &[Who], end: Option<bool>) {
         let Some(Who { agent, snapshot, thread, site, .. }) = whos.first() else { return };
         let (agent, n) = (usize::from(*agent), whos.len());
         let access = Access { snapshot: *snapshot, thread: *thread, site: *site, n, end };
-        // What the last granule was led from and to.
+        // The records before and after the access, for the last granule.
         let mut known = match &self.steps[agent] {
             Some(step) if step.access == access => Some((step.from, step.to)),
             _ => None,
@@ -166,8 +169,8 @@ impl LastReads {
             let to = match known {
                 Some((known, to)) if known == from => to,
                 _ => {
-                    // Those that follow have the same record; in ascending order none is there
-                    // twice.
+                    // The following granules have this record as well; ascending granules are
+                    // distinct.
                     let same = |two: &&[u32]| two[0] < two[1] && self.of[two[1] as usize] == from;
                     let n = 1 + some[i..].windows(2).take_while(same).count();
                     self.lead((from, n as u32), whos, (agent, access))
@@ -182,7 +185,7 @@ impl LastReads {
         }
     }
 
-    /// A record is named once less.
+    /// Removes a reference to a record.
     #[inline]
     fn release(&mut self, record: u32) {
         let uses = &mut self.uses[record as usize];
@@ -192,7 +195,7 @@ impl LastReads {
         }
     }
 
-    /// Lets a record be used again.
+    /// Makes a record available again.
     fn forget(&mut self, record: u32) {
         let first = record as usize * self.agents;
         for entry in first..first + self.agents {
@@ -203,8 +206,8 @@ impl LastReads {
         self.free.push(record);
     }
 
-    /// The record that an access to so many granules leads to: the same, changed, where no others
-    /// have it.
+    /// The record that follows from an access to `n` granules: the same record, modified, if no
+    /// other granules refer to it.
     fn lead(
         &mut self,
         (from, n): (u32, u32),
@@ -229,7 +232,7 @@ impl LastReads {
         to
     }
 
-    /// Another record of the same accesses.
+    /// A copy of a record.
     fn copy(&mut self, record: u32) -> u32 {
         let first = record as usize * self.agents;
         let to = self.free.pop().unwrap_or_else(|| {
@@ -247,7 +250,7 @@ impl LastReads {
         to
     }
 
-    /// Notes an access by an agent, or the end of one.
+    /// Records an access by an agent, or the end of one.
     fn note_entry(&mut self, entry: usize, who: &Who, end: Option<bool>) {
         let before = self.last[entry];
         let lanes = before.lanes;
@@ -263,12 +266,13 @@ impl LastReads {
         }
         if let Some(of_warp) = end {
             self.last[entry].site = before.site;
-            // Beside reads that other lanes know nothing of it counts as one of its first lane.
+            // Together with reads by lanes without mutual knowledge, it counts as a read of its
+            // first lane.
             self.last[entry].of_warp = of_warp && alone;
         }
     }
 
-    /// Lanes that know nothing of each other read at different times.
+    /// Records reads by lanes without mutual knowledge at different times.
     #[cold]
     fn note_apart(&mut self, entry: usize, who: &Who) {
         let last = &mut self.last[entry];
@@ -288,15 +292,15 @@ impl LastReads {
         *last = LastRead { lanes: 0, ..LastRead::by(who) };
     }
 
-    /// The first access to a granule that somebody does not come after; `wrote`: it wrote, and
-    /// between it and an access by the other proxy a fence must stand.
+    /// Checks that an agent comes after all accesses to a granule; `wrote`: the accesses are
+    /// writes, so that a fence is needed before an access through the other proxy.
     #[inline]
     pub(super) fn after(&mut self, granule: usize, who: &Who, wrote: bool) -> Result<(), Clash> {
         let Some(record) = self.of.get(granule).copied() else { return Ok(()) };
-        // Which proxy has added to global memory is not kept.
+        // The proxy of accumulations into global memory is not stored.
         let fence = wrote && who.proxy == Proxy::Async;
         let known = Some((record, (who.snapshot, who.thread, fence)));
-        // What was before the execution is kept by granule.
+        // Entries before the current execution are stored by granule.
         if who.updates {
             self.after_all(granule, record, who, wrote, fence)?;
         } else if self.known != known {
@@ -306,7 +310,7 @@ impl LastReads {
         Ok(())
     }
 
-    /// As [`LastReads::after`] of a granule's record.
+    /// Checks the accesses in a granule's record; see [`LastReads::after`].
     fn after_all(
         &self,
         granule: usize,
@@ -353,21 +357,21 @@ impl LastReads {
         Ok(())
     }
 
-    /// The statement of an access to a granule, if there was one.
+    /// The statement of an access to a granule, if any.
     pub(super) fn any(&self, granule: usize) -> Option<u32> {
         let first = *self.of.get(granule)? as usize * self.agents;
         let of_granule = &self.last[first..first + self.agents];
         of_granule.iter().find(|r| r.time > 0).map(|r| r.site)
     }
 
-    /// Bytes of memory that it takes where no granules share a record; what is kept apart, at most
-    /// eight times as much, is left out.
+    /// The number of bytes of memory if no granules share a record. Separate times of lanes, at
+    /// most eight times as much, are not counted.
     pub(super) fn bytes(&self) -> usize {
         self.of.len() * self.agents * size_of::<LastRead>()
     }
 }
 
-/// Whether somebody comes after what each lane did, and behind a fence.
+/// Whether an agent comes after the access of each lane, and whether fences are between.
 #[cold]
 fn comes_after_each(times: &[u32; LANES], agent: u16, who: &Who) -> (bool, bool) {
     let each = |is: &dyn Fn(u32, u32) -> bool| {
@@ -385,7 +389,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn granules_that_share_a_record_are_as_those_alone() {
+    fn shared_records_equal_separate_records() {
         const N: usize = 6;
         let mut clocks = Clocks::new(1, 64, 0);
         let new = || LastReads::new(3);
@@ -453,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_come_after_what_others_read_in_earlier_statements() {
+    fn lanes_come_after_reads_of_earlier_statements() {
         let clocks = Clocks::new(1, 32, 0);
         let mut reads = LastReads::new(clocks.n_readers());
         let by = |lane, serial| {

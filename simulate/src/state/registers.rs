@@ -1,47 +1,48 @@
 //! Registers: every thread of a block has its own copy of a register buffer.
 //!
-//! Asynchronous MatMuls read and write registers until a wait; till then no other instruction may
-//! touch them, and what other instructions touched they may take only behind a fence. Where a
-//! kernel has such MatMuls, the last access of every register is kept, and who still reads or
-//! writes it.
+//! Asynchronous MatMuls read and write registers until a wait. Until then, no other instruction may
+//! access the registers, and a MatMul may use registers that other instructions accessed only after
+//! a fence. In a kernel with such MatMuls, the last access of every register is stored, together
+//! with pending MatMuls that use it.
 
+use super::accumulators::{Accumulator, HeldAccumulator};
+use super::async_matmul::Flights;
 use super::clock::Who;
-use super::flight::Flights;
-use super::held::{Accumulator, Held};
+use super::register_use::{RegisterFault, RegisterUse};
 use super::value::{Shadows, Tile, Value};
-use super::watched::{RegisterFault, Watched};
 use crate::plan::Mask;
 
 /// A register buffer of all threads.
 pub(crate) struct Registers {
     len: usize,
     n_threads: usize,
-    /// Register by register, of each the threads' one after the other: lanes are executed together.
+    /// The values by register, then by thread: lanes are executed together.
     values: Vec<u64>,
     shadows: Shadows,
-    /// One more than the statement that wrote it last; 0 for undefined.
+    /// One more than the statement of the last write; 0 if undefined.
     written: Vec<u32>,
-    /// Of each register; empty where no asynchronous MatMul uses them.
-    watched: Vec<Watched>,
-    /// Accumulators that are kept whole.
-    held: Vec<Held>,
-    /// Those that were written last: of the next MatMul on the same registers they are kept whole.
+    /// The state of each register; empty if no asynchronous MatMul uses the buffer.
+    watched: Vec<RegisterUse>,
+    /// The accumulators that are stored as tiles.
+    held: Vec<HeldAccumulator>,
+    /// The accumulators that were written last. If the next MatMul uses the same registers, they
+    /// are stored as tiles.
     seen: Vec<Accumulator>,
 }
 
 impl Registers {
-    /// Undefined registers, `len` scalars for each of so many threads; `watched` where asynchronous
+    /// Undefined registers, `len` scalars for each of `n_threads` threads; `watched`: asynchronous
     /// MatMuls may use them.
     pub(crate) fn new(len: usize, n_threads: usize, watched: bool, shadows: bool) -> Self {
         let n = len * n_threads;
-        let watched = vec![Watched::default(); if watched { n } else { 0 }];
+        let watched = vec![RegisterUse::default(); if watched { n } else { 0 }];
         let shadows = Shadows::new(n, shadows);
         let (values, written) = (vec![0; n], vec![0; n]);
         let (held, seen) = (Vec::new(), Vec::new());
         Registers { len, n_threads, values, shadows, written, watched, held, seen }
     }
 
-    /// What a slot holds; none while undefined.
+    /// The value of a slot; none if undefined.
     #[inline]
     fn value(&self, slot: usize) -> Option<Value> {
         let value = || Value { bits: self.values[slot], shadow: self.shadows.get(slot) };
@@ -61,10 +62,10 @@ impl Registers {
         (thread < self.n_threads).then(|| at * self.n_threads + thread)
     }
 
-    /// The value; `Ok(None)` where undefined.
+    /// The value of a register; `Ok(None)` if undefined.
     ///
     /// # Errors
-    /// The register is none of the buffer, or an asynchronous MatMul stands against it.
+    /// The register is outside of the buffer, or an asynchronous MatMul conflicts.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -81,10 +82,10 @@ impl Registers {
         Ok(self.value(slot))
     }
 
-    /// Writes.
+    /// Writes a register.
     ///
     /// # Errors
-    /// As reading.
+    /// The errors of [`Registers::read`].
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -103,9 +104,9 @@ impl Registers {
         Ok(())
     }
 
-    /// Accesses registers of threads, one after the other, by what their warps know, the first warp
-    /// first. None where one of them cannot be accessed: who accesses them again, each alone, is
-    /// told why.
+    /// Accesses registers of threads, one after the other, with the state of their warps, the first
+    /// warp first. None if an access is not allowed; accessing the registers individually then
+    /// reports the error.
     #[inline]
     fn access_tile(
         &mut self,
@@ -116,7 +117,7 @@ impl Registers {
         mut access: impl FnMut(&mut Self, usize) -> Option<()>,
     ) -> Option<()> {
         self.let_go(first_warp, whos);
-        // What the last access made of a register's state, by a warp.
+        // The result of the last access for the state of a register, by warp.
         let mut known = None;
         for (thread, at) in places {
             let slot = self.slot(thread, at)?;
@@ -136,7 +137,7 @@ impl Registers {
         Some(())
     }
 
-    /// Reads registers as [`Registers::access_tile`] says; none where one is undefined, too.
+    /// Reads registers, see [`Registers::access_tile`]; none also if one of them is undefined.
     pub(crate) fn read_tile(
         &mut self,
         places: impl Iterator<Item = (usize, i64)>,
@@ -151,7 +152,7 @@ impl Registers {
         })
     }
 
-    /// Writes as many registers as there are values, as [`Registers::access_tile`] says.
+    /// Writes one register for each value, see [`Registers::access_tile`].
     pub(crate) fn write_tile(
         &mut self,
         places: impl Iterator<Item = (usize, i64)>,
@@ -166,7 +167,7 @@ impl Registers {
         })
     }
 
-    /// Lets the registers of warps be accessed one by one.
+    /// Makes the registers of warps accessible individually.
     #[inline]
     fn let_go(&mut self, first_warp: usize, whos: &[Who]) {
         if whos.iter().all(|who| who.issue.is_none()) {
@@ -177,7 +178,8 @@ impl Registers {
         }
     }
 
-    /// Gives the registers of warps, from one to before another, what is kept elsewhere.
+    /// Writes the values of stored accumulators back to the registers of the warps from
+    /// `first_warp` up to `end`.
     fn scatter(&mut self, first_warp: usize, end: usize) {
         if !self.held.iter().any(|held| held.has_any(first_warp, end)) {
             return;
@@ -191,10 +193,10 @@ impl Registers {
         }
     }
 
-    /// Gives all registers the values that are kept elsewhere, too.
+    /// Writes the values of all stored accumulators back to their registers, and keeps the tiles.
     pub(crate) fn store(&mut self) {
         let mut all = std::mem::take(&mut self.held);
-        let is_there = |held: &&mut Held| !held.is_stored && !held.tile.bits.is_empty();
+        let is_there = |held: &&mut HeldAccumulator| !held.is_stored && !held.tile.bits.is_empty();
         for held in all.iter_mut().filter(is_there) {
             held.is_stored = true;
             for (slot, place) in &held.slots {
@@ -204,8 +206,8 @@ impl Registers {
         self.held = all;
     }
 
-    /// Takes out the values of an accumulator that is kept whole, of warps that are about to write
-    /// it; none where it is not, or where a MatMul stands against it.
+    /// Takes the values of a stored accumulator, for warps that are about to write it; none if it
+    /// is not stored, or if a MatMul conflicts.
     pub(crate) fn take(
         &mut self,
         of: &Accumulator,
@@ -217,8 +219,8 @@ impl Registers {
         Some(std::mem::take(&mut held.tile))
     }
 
-    /// Writes an accumulator that is kept whole; none where it is not, or where a MatMul stands
-    /// against it. The tile then is another one.
+    /// Writes a stored accumulator; none if it is not stored, or if a MatMul conflicts. Exchanges
+    /// the tile for another one.
     pub(crate) fn put_back(
         &mut self,
         of: &Accumulator,
@@ -233,8 +235,8 @@ impl Registers {
         Some(())
     }
 
-    /// Keeps an accumulator whole that a statement has just written, if the one before wrote it,
-    /// too. `places` are those of its registers, each with its place in the tile.
+    /// Stores an accumulator as a tile after a statement has written it, if the previous statement
+    /// also wrote it. `places` are those of its registers, each with its place in the tile.
     pub(crate) fn keep(
         &mut self,
         of: Accumulator,
@@ -253,16 +255,16 @@ impl Registers {
             let state = self.watched.get(slot as usize).copied().unwrap_or_default();
             (slot as usize % self.n_threads / 32, state)
         };
-        self.held.extend(Held::new(&of, whos, slots, watched, (tile, site)));
+        self.held.extend(HeldAccumulator::new(&of, whos, slots, watched, (tile, site)));
     }
 
-    /// The value of a plain register; none where undefined or outside.
+    /// The value of a plain register; none if undefined or outside of the buffer.
     #[inline]
     pub(crate) fn get(&self, thread: usize, at: i64) -> Option<Value> {
         self.slot(thread, at).and_then(|slot| self.value(slot))
     }
 
-    /// Writes a plain register; none outside.
+    /// Writes a plain register; none if outside of the buffer.
     #[inline]
     pub(crate) fn set(&mut self, thread: usize, at: i64, value: Value, site: u32) -> Option<()> {
         let slot = self.slot(thread, at)?;
@@ -270,17 +272,18 @@ impl Registers {
         Some(())
     }
 
-    /// The value as it is or will be; none where undefined or outside.
+    /// The value of a register, including pending writes; none if undefined or outside of the
+    /// buffer.
     pub(crate) fn peek(&self, thread: usize, at: i64) -> Option<Value> {
         self.get(thread, at)
     }
 
-    /// The statement that wrote it last.
+    /// The statement of the last write.
     pub(crate) fn writer(&self, thread: usize, at: i64) -> Option<u32> {
         self.slot(thread, at).and_then(|s| self.written[s].checked_sub(1))
     }
 
-    /// Makes some threads' registers undefined again.
+    /// Makes the registers of some threads undefined again.
     pub(crate) fn clear(&mut self, threads: &Mask) {
         self.scatter(0, self.n_threads);
         for register in self.written.chunks_mut(self.n_threads.max(1)) {

@@ -1,8 +1,8 @@
-//! Shared memory: the bytes of a block, what state they are in, and who touched them.
+//! Shared memory: the bytes of a block, their states, and the accesses to them.
 //!
-//! A byte is undefined, defined, or *pending*: the destination of an asynchronous copy that has
-//! been issued and not waited for. Pending bytes may be neither read nor written. Sub-byte scalars
-//! share the state of their byte.
+//! A byte is undefined, defined, or *pending*: the destination of an asynchronous copy without a
+//! completed wait. Pending bytes may be neither read nor written. Scalars smaller than a byte share
+//! the state of their byte.
 
 mod tile;
 
@@ -20,54 +20,54 @@ enum State {
     Undefined,
     Defined,
     Pending,
-    /// Part of an mbarrier that has been made ready; nothing ends it.
+    /// Part of an initialized mbarrier; this state is permanent.
     Mbarrier,
 }
 
-/// Shared memory of one block.
+/// The shared memory of one block.
 pub(crate) struct Shared {
     bytes: Vec<u8>,
-    /// What pending bytes will be.
+    /// The future contents of pending bytes.
     coming: Vec<u8>,
     states: Vec<State>,
     shadow: Shadow,
-    /// The binary logarithm of the bytes of a granule.
+    /// The binary logarithm of the number of bytes of a granule.
     granule: u32,
-    /// How many asynchronous instructions read each granule, and the statement of the last; empty
-    /// until there is one.
+    /// For each granule, the number of asynchronous instructions that read it, and the statement of
+    /// the last; empty until the first such instruction.
     busy: Vec<(u32, u32)>,
-    /// Statements of which several threads wrote the same value to one element.
+    /// The statements in which several threads wrote an equal value to one element.
     pub repeated: BTreeSet<u32>,
-    /// Of what begins at each granule, under way or there.
+    /// The shadow of the scalar that begins at each granule, pending or defined.
     shadows: Shadows,
-    /// What was written last at each granule; empty where there are no shadows.
+    /// The kind of the last write at each granule; empty without shadows.
     kinds: Vec<Kind>,
-    /// As what each granule was written last; empty where no buffers share bytes and none begins
-    /// again.
+    /// The owner that last wrote each granule; empty if no buffers share bytes and none is
+    /// allocated repeatedly.
     owners: Vec<Owner>,
-    /// By how many loops there are around an allocation, in which of their turns the threads are.
+    /// For each number of loops around an allocation, the current iterations of the threads.
     turns: Vec<u32>,
 }
 
-/// Of what a granule is a part, as it was written last.
+/// The scalar that a granule belongs to, by its last write.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Kind {
-    /// Of nothing that has a shadow.
+    /// No scalar with a shadow.
     Other,
-    /// The first of a scalar of this type.
+    /// The first granule of a scalar of this type.
     First(Scalar),
-    /// A later one of the same scalar.
+    /// A later granule of that scalar.
     Rest,
 }
 
-/// A buffer, by its number, in a turn of the loops around its allocation.
+/// A buffer, by its number, in an iteration of the loops around its allocation.
 #[derive(Copy, Clone, PartialEq, Eq)]
 struct Owner {
     buffer: u32,
     turn: u32,
 }
 
-/// Elements under way, one behind the other.
+/// Consecutive pending elements.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Pending {
     byte: u32,
@@ -82,32 +82,33 @@ impl Pending {
     }
 }
 
-/// Why memory cannot be accessed so.
+/// The reason why an access to memory is not allowed.
 pub(crate) enum Denied {
-    /// The element is none of the buffer.
+    /// The element is outside of the buffer.
     Outside,
-    /// Nobody wrote it.
+    /// The element was never written.
     Undefined,
-    /// A copy to it has not been waited for; its statement.
+    /// A pending copy of this statement writes the element.
     Pending(u32),
-    /// More is touched than can be kept track of.
+    /// More elements are accessed than can be tracked.
     TooMuch,
-    /// Another thread's access.
+    /// Another thread's access is not ordered with this access.
     Clash(super::race::Clash),
-    /// Another thread wrote another value in the same execution of the statement.
+    /// Another thread wrote a different value in the same execution of the statement.
     Overlap(u16),
-    /// An asynchronous instruction, issued by the statement, still reads it.
+    /// An asynchronous instruction, issued by the statement, still reads the element.
     Busy(u32),
-    /// A live mbarrier is there, and the access is one of data.
+    /// The access is one of data, in the bytes of a live mbarrier.
     Mbarrier,
-    /// What is there was written by this statement as an element of another buffer.
+    /// This statement last wrote the bytes as an element of another buffer.
     Other(u32),
-    /// The same, of the same buffer in another turn of the loops around its allocation.
+    /// This statement last wrote the element in another iteration of the loops around the buffer's
+    /// allocation.
     Earlier(u32),
 }
 
 impl Shared {
-    /// Undefined memory for so many agents.
+    /// Undefined memory for `agents` agents.
     pub(crate) fn new(plan: &SharedPlan, agents: usize, shadows: bool) -> Self {
         let granule = plan.granule.max(1).ilog2();
         let granules = plan.size.div_ceil(1 << granule);
@@ -129,9 +130,9 @@ impl Shared {
         }
     }
 
-    /// The threads that go on are in these turns of loops, the outermost first.
+    /// Sets the current loop iterations of the running threads, the outermost loop first.
     pub(crate) fn enter(&mut self, trips: impl Iterator<Item = u64>) {
-        /// Odd, so that turns of the innermost loop all differ.
+        /// Odd, so that all iterations of the innermost loop differ.
         const FACTOR: u32 = 0x9e37_79b1;
         self.turns.clear();
         let turn = |all: &mut u32, trip: u64| {
@@ -141,13 +142,13 @@ impl Shared {
         self.turns.extend(trips.scan(0, turn));
     }
 
-    /// A buffer as it is now.
+    /// The owner for a buffer in the current iteration.
     fn owner(&self, buffer: &SharedBuffer) -> Owner {
         let turn = buffer.loops.checked_sub(1).and_then(|i| self.turns.get(i));
         Owner { buffer: buffer.number as u32, turn: turn.copied().unwrap_or(0) }
     }
 
-    /// Notes as what an element is written.
+    /// Records the owner of a written element.
     #[inline]
     fn own(&mut self, buffer: &SharedBuffer, byte: usize) {
         if !self.owners.is_empty() {
@@ -156,7 +157,7 @@ impl Shared {
         }
     }
 
-    /// Whether an element that somebody wrote was written as what it is read as.
+    /// Checks that an element was written by its present owner.
     #[inline]
     fn is_own(&self, buffer: &SharedBuffer, byte: usize) -> Result<(), Denied> {
         if self.owners.is_empty() || buffer.mbarriers {
@@ -179,8 +180,8 @@ impl Shared {
         byte >> self.granule..=(byte + n - 1) >> self.granule
     }
 
-    /// The bits at a byte with their shadow: that of the scalar that was written there, if it is of
-    /// the buffer's type and nothing was written over it.
+    /// The bits at a byte with their shadow: that of the scalar that was written there, if the type
+    /// is the buffer's and no part of the scalar was overwritten.
     fn value(&self, buffer: &SharedBuffer, byte: usize, bits: u64) -> Value {
         if !self.shadows.are_on() {
             return Value { bits, shadow: 0.0 };
@@ -192,14 +193,14 @@ impl Shared {
         Value { bits, shadow }
     }
 
-    /// Keeps the shadow of what is written at a byte.
+    /// Stores the shadow of a value written at a byte.
     fn keep(&mut self, buffer: &SharedBuffer, byte: usize, shadow: f64) {
         if !self.shadows.are_on() {
             return;
         }
         let (first, last) = self.span(buffer, byte).into_inner();
         if buffer.bits < 8 {
-            // Several share a granule.
+            // Several elements share a granule.
             self.kinds[first] = Kind::Other;
             return;
         }
@@ -208,14 +209,14 @@ impl Shared {
         self.kinds[first + 1..=last].fill(Kind::Rest);
     }
 
-    /// Adds the granules of an element.
+    /// Appends the granules of an element.
     pub(crate) fn granules(&self, buffer: &SharedBuffer, at: i64, to: &mut Vec<u32>) {
         if let Some((byte, _)) = Self::address(buffer, at) {
             to.extend(self.span(buffer, byte).map(|granule| granule as u32));
         }
     }
 
-    /// So many asynchronous instructions of a statement read these granules from now on.
+    /// Records that `reads` asynchronous instructions of a statement begin to read these granules.
     pub(crate) fn begin_reads(&mut self, reads: u32, granules: &[u32], site: u32) {
         if self.busy.is_empty() {
             self.busy = vec![(0, 0); self.bytes.len().div_ceil(1 << self.granule)];
@@ -226,7 +227,7 @@ impl Shared {
         }
     }
 
-    /// It has read them; whoever writes them comes after this.
+    /// Records that an instruction has read these granules; later writes must come after this.
     pub(crate) fn end_read(&mut self, granules: &[u32], who: &Who, of_warp: bool) {
         for g in granules {
             let (n, _) = &mut self.busy[*g as usize];
@@ -235,7 +236,7 @@ impl Shared {
         self.shadow.end_reads(granules, who, of_warp);
     }
 
-    /// The byte address of a scalar and its first bit there; none outside the buffer.
+    /// The byte address of a scalar and its first bit there; none outside of the buffer.
     #[inline]
     pub(crate) fn address(buffer: &SharedBuffer, at: i64) -> Option<(usize, u32)> {
         if at < 0 || at >= buffer.len {
@@ -289,7 +290,8 @@ impl Shared {
         self.read_by_all(buffer, at, std::slice::from_ref(who)).map_err(|(_, denied)| denied)
     }
 
-    /// Reads an element by several, one after the other; of an error whose access it was.
+    /// Reads an element by several agents, one after the other. An error contains the index of the
+    /// failing agent.
     #[inline]
     pub(crate) fn read_by_all<'w>(
         &mut self,
@@ -316,7 +318,7 @@ impl Shared {
         Ok(self.value(buffer, byte, Self::load(&self.bytes, byte, bit, buffer.bits)))
     }
 
-    /// Whether an element at a byte is there, written as what it is read as.
+    /// Checks that an element at a byte is defined and was written by its present owner.
     #[inline]
     fn is_readable(&self, buffer: &SharedBuffer, byte: usize) -> Result<(), Denied> {
         let n = buffer.bits.div_ceil(8) as usize;
@@ -336,7 +338,8 @@ impl Shared {
         Denied::Pending(self.shadow.last_write(byte >> self.granule).map_or(0, |w| w.site))
     }
 
-    /// Writes an element; `later` as an asynchronous copy, which the caller keeps until its wait.
+    /// Writes an element. With `later`, an asynchronous copy writes it, and the caller stores the
+    /// returned pending element until the wait.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -365,7 +368,7 @@ impl Shared {
         {
             return Err(Denied::Busy(*site));
         }
-        // Elements of less than a byte come several at once.
+        // Several elements of less than a byte are written at once.
         let beside = buffer.bits < 8 && self.shadow.itself(byte >> self.granule, who);
         for granule in granules {
             self.shadow.write(granule, who).map_err(Denied::Clash)?;
@@ -386,7 +389,7 @@ impl Shared {
             self.own(buffer, byte);
             self.coming[byte..byte + n].copy_from_slice(&self.bytes[byte..byte + n]);
             Self::store(&mut self.coming, byte, bit, buffer.bits, value.bits);
-            // Nobody reads it before it is there.
+            // No thread can read the shadow before the element is complete.
             self.keep(buffer, byte, value.shadow);
             return Ok(Some(Pending { byte: byte as u32, bytes: n as u32, site: who.site }));
         }
@@ -397,8 +400,7 @@ impl Shared {
         Ok(None)
     }
 
-    /// Accumulates a value into an element by `combine`, the function of its type for the
-    /// operation.
+    /// Accumulates a value into an element. `combine` is the operation's function for its type.
     pub(crate) fn accumulate(
         &mut self,
         buffer: &SharedBuffer,
@@ -433,7 +435,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Lets elements under way arrive: who comes after `write` may read it.
+    /// Completes pending elements: threads that come after `write` may read them.
     pub(crate) fn complete(&mut self, pending: &Pending, mut write: LastWrite) {
         write.site = pending.site;
         let (from, to) = (pending.byte as usize, (pending.byte + pending.bytes) as usize);
@@ -444,7 +446,8 @@ impl Shared {
         }
     }
 
-    /// What an element is, or will be after its wait; none while undefined or outside.
+    /// The value of an element, including pending writes; none if undefined or outside of the
+    /// buffer.
     pub(crate) fn peek(&self, buffer: &SharedBuffer, at: i64) -> Option<Value> {
         let (byte, bit) = Self::address(buffer, at)?;
         let n = buffer.bits.div_ceil(8) as usize;
@@ -499,10 +502,10 @@ mod tests {
             shared.read(buffer, at, &who(9)).ok().unwrap().shadow
         };
         assert_eq!(shadow(&mut shared, &wide, 0), 1.0 / 3.0);
-        // Half of the bits is another number, and has been rounded to it.
+        // Half of the bits is a different number, which starts a new shadow.
         let half = decode(Scalar::F16, third.bits & 0xffff);
         assert_eq!(shadow(&mut shared, &narrow, 0), half);
-        // Half of it written over, it is no longer what was written.
+        // After half of it is overwritten, the shadow of the rest is lost.
         let zero = Value { bits: 0, shadow: 1e-9 };
         shared.write(&narrow, 1, zero, &who(3), false).ok().unwrap();
         assert_eq!(shadow(&mut shared, &narrow, 1), 1e-9);

@@ -1,30 +1,30 @@
-//! What an element holds: its bits, and its *shadow*.
+//! Values of elements: the bits and the *shadow*.
 //!
-//! The shadow of a value is what it would be had nothing been rounded: every operation that
-//! computes a value computes its shadow from the shadows of its operands, in binary64. Casts
-//! between floats keep it within the range of their type. It begins as the value itself where the
-//! caller provides the value, and begins again where bits are read as another type than they were
-//! written as. Integers and truth values have shadows too, so that a comparison or a conversion
-//! that rounding has turned is seen.
+//! The shadow of a value is the value without any rounding: every operation computes the shadow of
+//! its result from the shadows of its operands, in binary64. Casts between floats restrict it to
+//! the range of their type. The shadow of a value from the caller is the value itself. When bits
+//! are read as another type than they were written, the shadow starts again from the value.
+//! Integers and booleans also have shadows, to detect comparisons and casts whose result rounding
+//! has changed.
 
 use crate::num::decode;
 use crate::plan::Literal;
 use carbyne_ir::scalar::Scalar;
 
-/// The bits of an element and its shadow. Where shadows are turned off they are 0 and mean nothing.
+/// The bits of an element and its shadow. Without shadows, the shadow is 0 and has no meaning.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct Value {
-    /// As stored.
+    /// The stored bits.
     pub bits: u64,
-    /// Without rounding.
+    /// The value without rounding.
     pub shadow: f64,
 }
 
 impl Value {
-    /// What stands for an element that there is not.
+    /// The value of an element that does not exist.
     pub(crate) const ZERO: Value = Value { bits: 0, shadow: 0.0 };
 
-    /// A literal, whose number stands for its bits: the type is that of what it meets.
+    /// A literal. Its number replaces its bits, because the type depends on the other operand.
     pub(crate) fn literal(literal: &Literal) -> Self {
         Value { bits: literal.rounded.to_bits(), shadow: literal.exact }
     }
@@ -35,42 +35,42 @@ impl Value {
         Value { bits: u64::from(at as u32), shadow: at as f64 }
     }
 
-    /// Bits that the shadow begins from.
+    /// Bits, with a shadow that starts from them.
     #[inline]
     pub(crate) fn begin(scalar: Scalar, bits: u64, shadows: bool) -> Self {
         Value { bits, shadow: if shadows { decode(scalar, bits) } else { 0.0 } }
     }
 }
 
-/// Whether two shadows are the same number, or both are none.
+/// Whether two shadows are equal, or both NaN.
 #[inline]
 pub(crate) fn same_shadow(x: f64, y: f64) -> bool {
     x == y || (x.is_nan() && y.is_nan())
 }
 
-/// Shadows of consecutive elements; nothing is kept where they are turned off.
+/// The shadows of consecutive elements; empty without shadows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shadows(Vec<f64>);
 
 impl Shadows {
-    /// Of so many elements.
+    /// The shadows of `n` elements.
     pub(crate) fn new(n: usize, on: bool) -> Self {
         Shadows(if on { vec![0.0; n] } else { Vec::new() })
     }
 
-    /// Whether they are kept.
+    /// Whether shadows are stored.
     #[inline]
     pub(crate) fn are_on(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// That of an element; 0 where none are kept.
+    /// The shadow of an element; 0 without shadows.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> f64 {
         self.0.get(i).copied().unwrap_or(0.0)
     }
 
-    /// Sets that of an element.
+    /// Sets the shadow of an element.
     #[inline]
     pub(crate) fn set(&mut self, i: usize, shadow: f64) {
         if let Some(to) = self.0.get_mut(i) {
@@ -78,29 +78,29 @@ impl Shadows {
         }
     }
 
-    /// Bytes that they take.
+    /// The number of bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         self.0.len() * size_of::<f64>()
     }
 }
 
-/// Values one after the other.
+/// A sequence of values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tile {
-    /// As stored.
+    /// The stored bits.
     pub bits: Vec<u64>,
-    /// As many as there are bits, or none where shadows are turned off.
+    /// The shadows, one for each value; empty without shadows.
     pub shadows: Vec<f64>,
 }
 
 impl Tile {
-    /// No values.
+    /// Removes all values.
     pub(crate) fn clear(&mut self) {
         self.bits.clear();
         self.shadows.clear();
     }
 
-    /// Of so many values.
+    /// Resizes to `n` values.
     pub(crate) fn resize(&mut self, n: usize, shadows: bool) {
         self.bits.resize(n, 0);
         self.shadows.resize(if shadows { n } else { 0 }, 0.0);
@@ -124,13 +124,13 @@ impl Tile {
         }
     }
 
-    /// A value.
+    /// The value at an index.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> Value {
         Value { bits: self.bits[i], shadow: self.shadows.get(i).copied().unwrap_or(0.0) }
     }
 
-    /// Appends values of another tile.
+    /// Appends the values of another tile.
     pub(crate) fn extend(&mut self, other: &Tile) {
         self.bits.extend(&other.bits);
         self.shadows.extend(&other.shadows);

@@ -1,5 +1,5 @@
-//! Atomic accumulation into memory, and copies of which a part is zeros: their races,
-//! under every schedule, in a cluster, and what is counted of them.
+//! Atomic accumulation into memory, and copies that fill a part with zeros: races, under every
+//! schedule, in a cluster, and counts.
 
 use crate::support::program;
 use carbyne_atoms::{Arch, AtomTable};
@@ -15,8 +15,8 @@ fn array(report: &Report, name: &str) -> Vec<u64> {
     report.outputs.get(name).unwrap().values
 }
 
-/// Pairs of 64 threads put their numbers to one element of shared memory, three times; then all are
-/// copied out.
+/// Pairs of 64 threads accumulate into one element of shared memory, three times; then all elements
+/// are copied out.
 fn sums(atom: &str, between: &str) -> String {
     format!(
         "carbyne 2
@@ -86,7 +86,7 @@ fn other_operations_do_not_commute_with_sums() {
     under(&text, None).unwrap_or_else(|e| panic!("{e}: {}", e.label));
 }
 
-/// Two blocks add to the shared memory of the first one.
+/// Two blocks accumulate into the shared memory of the first one.
 fn cluster(first: &str, last: &str) -> String {
     format!(
         "carbyne 2
@@ -128,7 +128,7 @@ fn blocks_of_a_cluster_add_to_one_element() {
     }
 }
 
-/// Each of 32 threads copies four numbers, of which so many are read.
+/// Each of 32 threads copies four numbers, and reads `valid` of them.
 fn copy(valid: &str) -> String {
     format!(
         "carbyne 2
@@ -150,8 +150,8 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
 }
 
 #[test]
-fn what_is_not_read_is_zero_and_not_counted() {
-    // Nothing, one number, two or three of each sixteen bytes.
+fn unread_elements_are_zero_and_not_counted() {
+    // Cases: no number of each sixteen bytes is read, or one, two or three.
     let report = under(&copy("@t % 4"), None).unwrap_or_else(|e| panic!("{e}: {}", e.label));
     let (a, b) = (array(&report, "A"), array(&report, "B"));
     for e in 0..128 {

@@ -1,9 +1,9 @@
-//! Every atom computes what its spec means, on random data; and no operand's layout can be
-//! exchanged for another without that being noticed. Both on an architecture that is drawn, or on
-//! all that have the atom.
+//! Every atom computes the meaning of its spec, on random data, and replacing an operand's layout
+//! by another is always detected. Both tests use a random architecture, or all architectures with
+//! the atom.
 //!
-//! An atom's probe brings operands where the atom wants them and runs it as the body of the spec
-//! that it implements; the simulator compares the two.
+//! An atom's probe places operands as the atom needs them, and runs the atom as the body of the
+//! spec that it implements; the simulator compares the two.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Probe, Unobservable, corrupted, n_picks, probe};
@@ -15,10 +15,10 @@ use carbyne_ir::testing;
 use carbyne_simulate::conformance;
 use carbyne_simulate::{Array, Inputs, Options, simulate};
 
-/// The atom's probe; none for statements, and bulk copies, which are no tile of a spec.
+/// The atom's probe; none for statements, and for bulk copies, which are not a tile of a spec.
 fn of(atom: &Atom, table: &AtomTable, pick: usize, set: bool) -> Option<Probe> {
     match probe(atom, table, Choice { pick, set, ..Choice::default() }) {
-        // Those are below, with statements.
+        // Tests below cover these, together with statements.
         Ok(_) if atom.extent != Extent::Tile || atom.op.spec_kind().is_none() => None,
         Ok(made) => Some(made),
         Err(Unobservable::Statement(_) | Unobservable::Shadowed(_)) => None,
@@ -26,16 +26,16 @@ fn of(atom: &Atom, table: &AtomTable, pick: usize, set: bool) -> Option<Probe> {
     }
 }
 
-/// The different probes of an atom. Of atoms that differ in the number of columns alone the first
-/// has all.
+/// The different probes of an atom. Among atoms that differ only in the number of columns, only the
+/// first has all probes.
 fn probes(atom: &Atom, table: &AtomTable, first: bool) -> Vec<Probe> {
     let sets: &[bool] = if atom.sets && first { &[false, true] } else { &[false] };
     let n = if first { n_picks(atom) } else { 1 };
     sets.iter().flat_map(|set| (0..n).filter_map(|pick| of(atom, table, pick, *set))).collect()
 }
 
-/// Every atom that is tested for this architecture, and whether it is the first of those that
-/// differ in the number of columns alone.
+/// Every atom that is tested for this architecture, and whether it is the first among those that
+/// differ only in the number of columns.
 fn atoms(table: &AtomTable) -> Vec<(Atom, bool)> {
     let tables = [table.clone()];
     let series = docs::series(&tables);
@@ -47,7 +47,7 @@ fn atoms(table: &AtomTable) -> Vec<(Atom, bool)> {
 }
 
 #[test]
-fn every_atom_computes_what_its_spec_means() {
+fn every_atom_computes_the_meaning_of_its_spec() {
     let mut n = 0;
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
@@ -61,7 +61,7 @@ fn every_atom_computes_what_its_spec_means() {
                         panic!("{arch} {}: {e}: {}\n{text}", atom.name, e.label)
                     });
                     let k = &report.kernels[0];
-                    // A shuffle means no more than itself, nor does a part of a Move.
+                    // A shuffle has no meaning besides itself, and neither has a part of a Move.
                     let alone =
                         matches!(atom.op, AtomOp::Shfl(_)) || atom.number("valid").is_some();
                     assert_eq!(
@@ -71,7 +71,8 @@ fn every_atom_computes_what_its_spec_means() {
                         atom.name
                     );
                     if inputs == Inputs::Ints(5) {
-                        // Two ways to compute a function of f64, of at most 2, round differently.
+                        // Two ways to compute a function of f64, with results up to 2, round
+                        // differently.
                         let double = atom.writes().all(|o| o.elem == Elem::Scalar(Scalar::F64));
                         let near = double && atom.error_bound().is_some();
                         let most = if near { 4.0 * f64::EPSILON } else { 0.0 };
@@ -106,9 +107,9 @@ fn every_bulk_atom_copies() {
     assert!(n > testing::count(150, 300), "{n} runs");
 }
 
-/// The litmus of a statement without the statement.
+/// The litmus test of a statement, without the statement.
 fn without(atom: &Atom, text: &str) -> String {
-    // Bodies are not left empty.
+    // Bodies must not be empty.
     let lines = |is: &dyn Fn(&str) -> bool| -> String {
         let line = |(i, l): (usize, &str)| match is(l.trim()) {
             true => format!("let left_out_{i} = 0\n"),
@@ -121,7 +122,7 @@ fn without(atom: &Atom, text: &str) -> String {
             let own = |l: &str| l.split('(').next() == Some(op.as_str());
             lines(&own)
         }
-        // All lanes do what the elected one does.
+        // All lanes execute the work of the elected lane.
         AtomOp::Elect => text.replace("#e:[].thread = #w.elect()", "#e:[].thread = #w.scalar()"),
         _ => lines(&|l| l.starts_with("barrier")),
     }
@@ -170,14 +171,14 @@ fn every_litmus_passes_and_needs_its_statement() {
     assert!(n > 100, "{n} runs");
 }
 
-/// What a program writes, tensor by tensor; none where it is refused.
+/// The results of a program, tensor by tensor; none if the program is refused.
 fn written(text: &str, table: &AtomTable) -> Option<Vec<Option<Array>>> {
     let report = simulate(&support::program(text), table, &Options::default()).ok()?;
     Some(report.outputs.names().map(|n| report.outputs.get(n)).collect())
 }
 
 #[test]
-fn shuffles_do_what_the_leaf_without_an_atom_does() {
+fn shuffles_equal_the_leaf_without_an_atom() {
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
         let mut n = 0;
@@ -203,10 +204,10 @@ fn every_wrong_layout_is_noticed() {
     let (mut n, mut by_value) = (0, 0);
     for arch in Arch::ALL {
         let table = AtomTable::new(*arch);
-        // Of atoms that differ in the number of columns alone two are enough.
+        // Among atoms that differ only in the number of columns, two are enough.
         let tables = [table.clone()];
         for atom in docs::series(&tables).iter().flat_map(|s| s.atoms.iter().take(2).copied()) {
-            // Shuffles are above.
+            // Shuffles are tested above.
             if matches!(atom.op, AtomOp::Shfl(_)) || !drawn(atom.name, *arch) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Operands whose modes of extent 1 are broadcast over the output's, and literals.
+//! Broadcast of operands whose modes have extent 1, and literals.
 
 use crate::support::{bad, good};
 use carbyne_ir::diag::Code;
@@ -20,7 +20,7 @@ fn kernel(head: &str, body: &str) -> String {
     )
 }
 
-/// What a text makes of `X[i,j] = 100 i + j`, `b[j] = j`, `s[i] = 10 i`: Y, row-major.
+/// The result Y of a text for `X[i,j] = 100 i + j`, `b[j] = j`, `s[i] = 10 i`, row-major.
 fn result(text: &str) -> Vec<f64> {
     let mut options = Options::default();
     let mut give = |name: &str, shape: [u64; 2], f: &dyn Fn(u64, u64) -> u64| {
@@ -42,7 +42,7 @@ fn each(f: impl Fn(i64, i64) -> i64) -> Vec<f64> {
 }
 
 #[test]
-fn the_oracle_knows_what_is_spread() {
+fn the_oracle_supports_broadcast() {
     let body = |operand: &str| {
         format!(
             "(%X, {operand}) -> (%Y) {{
@@ -61,7 +61,7 @@ fn the_oracle_knows_what_is_spread() {
     assert_eq!(result(&bias), each(|i, j| 100 * i + 2 * j));
     let scale = kernel(head, &body("%s").replace("SHAPE", "8,1"));
     assert_eq!(result(&scale), each(|i, j| 110 * i + j));
-    // A body that does something else is found by the kernel's own meaning.
+    // The kernel's own meaning detects a different body.
     let wrong = scale.replace(
         "BinaryPointwise.add <<<#grid, #cta>>> (%x",
         "BinaryPointwise.sub <<<#grid, #cta>>> (%x",
@@ -135,7 +135,7 @@ fn literals_stand_for_every_element() {
     };
     let below = kernel("Spec @below", &body("(2000, %X)"));
     assert_eq!(result(&below), each(|i, j| 2000 - 100 * i - j));
-    // Of a kernel, too.
+    // Also for a kernel without a body.
     let scale = kernel(
         "BinaryPointwise.mul @scale",
         "(%X, 2) -> (%Y) {

@@ -1,11 +1,11 @@
-//! Casts of meanings round, those of bodies are these or steps on the way.
+//! Casts of meanings round; casts of bodies are either these casts or intermediate steps.
 
 use crate::support::{bad, bad_with, good, program, run};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::num::decode;
-use carbyne_simulate::{Array, Between, Inputs, Options, against, simulate};
+use carbyne_simulate::{Array, Between, Inputs, Options, compare_with_parent, simulate};
 use std::collections::BTreeMap;
 
 fn numbers(text: &str, options: &Options, name: &str) -> Vec<f64> {
@@ -13,7 +13,7 @@ fn numbers(text: &str, options: &Options, name: &str) -> Vec<f64> {
     array.values.iter().map(|bits| decode(array.scalar, *bits)).collect()
 }
 
-/// Residues of a rounding, by the meaning alone, by a body, and by two kernels.
+/// Residues of a rounding: by the meaning alone, by a body, and by two kernels.
 const RESIDUE: &str = "carbyne 2
 %A:[16,32].f32.GL
 %H:[16,32].bf16.GL
@@ -51,14 +51,14 @@ fn the_residue_of_a_rounding_is_the_same_however_it_is_written() {
 }
 
 #[test]
-fn residues_of_two_kernels_are_held_to_what_they_mean() {
+fn residues_of_two_kernels_are_compared() {
     let body = "Spec @l <<<#grid:[1], #cta:[32]>>> (%A, %H) -> (%L) means {
   %L = %A - cast(%H, f32)
 } {
   %L = (move(%A) - cast(move(%H), f32)) * 2.0
 }
 ";
-    // Whether the first kernel says that it rounds or the type of what it writes does.
+    // The first kernel rounds either with a cast, or through the type of its output.
     for first in ["cast(%A, bf16)", "%A + 0.0"] {
         let text = format!("{RESIDUE}Spec @h (%A) -> (%H) means {{\n  %H = {first}\n}}\n{body}");
         bad(&text, Code::WrongElement);
@@ -81,7 +81,7 @@ Spec @k (%A) -> (%Y) means {
     assert_eq!(numbers(text, &options, "Y"), [1.0, 448.0, -448.0, 0.0, 448.0, 1.0, 16.0, 0.0]);
 }
 
-/// A body that casts 1000 times the input to a type and works on what it becomes in f32.
+/// A body that casts 1000 times the input to a type and computes on the result in f32.
 fn through(scalar: &str, means: &str, rest: &str) -> String {
     format!(
         "carbyne 2
@@ -105,7 +105,7 @@ fn a_cast_on_the_way_may_not_leave_the_range_of_its_type() {
     let plain = "%Y = %x + 0.0";
     let error = bad(&same(plain, "e4m3"), Code::WrongElement);
     let related: Vec<&str> = error.related.iter().map(|(_, why)| why.as_str()).collect();
-    assert!(related.iter().any(|why| why.starts_with("this cast makes `")), "{related:?}");
+    assert!(related.iter().any(|why| why.starts_with("this cast converts `")), "{related:?}");
     assert!(error.message.contains("is `448`") || error.message.contains("is `-448`"));
     good(&same(plain, "e5m2"), &Options::default());
     good(&same(plain, "f16"), &Options::default());
@@ -119,7 +119,8 @@ fn a_cast_on_the_way_may_not_leave_the_range_of_its_type() {
 
 #[test]
 fn an_infinity_that_is_hidden_later_is_wrong_where_it_counts() {
-    // Squares of up to a million are infinite in f16, and what is made of them is finite.
+    // Squares of up to a million are infinite in f16, and the results that depend on them are
+    // finite.
     for rest in ["relu(%s - %s + %x)", "min(%s, 100000.0)", "%x / (%s + 1.0)"] {
         let text = through(
             "bf16",
@@ -209,14 +210,14 @@ Spec @k <<<#grid:[1], #cta:[32]>>> (%A, %B) -> (%Y) means {
 }
 ";
     good(text, &Options::default());
-    // The same with a meaning that rounds otherwise: the cast to f16 is none of its casts.
+    // With a meaning that rounds differently, which does not contain the cast to f16.
     let meant = text.replace("exp(%A)\n", "exp(cast(cast(%A, bf16), f32))\n");
     bad(&meant, Code::WrongElement);
     let body = meant.replace("exp(move(%A))", "exp(cast(cast(move(%A), bf16), f32))");
     good(&body, &Options::default());
 }
 
-/// A product of f32 by terms of bf16.
+/// A product of f32 computed from terms of bf16.
 fn terms(products: &str) -> String {
     format!(
         "carbyne 2
@@ -270,10 +271,11 @@ fn a_wrong_low_term_of_a_split_product_is_found() {
 
 #[test]
 fn a_residue_may_be_written_otherwise() {
-    let products = "  MatMul (%hs, %bhs) -> (%c)\n  MatMul (%ls, %bhs) -> (%c)\n  MatMul (%hs, %bls) -> (%c)\n";
+    let products = "  MatMul (%hs, %bhs) -> (%c)\n  MatMul (%ls, %bhs) -> (%c)\n  \
+                    MatMul (%hs, %bls) -> (%c)\n";
     let text = terms(products);
     let negated = text.replace("%a - cast(%h, f32)", "%a + -cast(%h, f32)");
-    // What is subtracted is another cast of the same value.
+    // The subtracted number is another cast of the same value.
     let again = text.replace(
         "  %l = cast(%a - cast(%h, f32), bf16)",
         "  %h2 = cast(%a, bf16)\n  %l = cast(%a - cast(%h2, f32), bf16)",
@@ -285,7 +287,7 @@ fn a_residue_may_be_written_otherwise() {
 }
 
 #[test]
-fn what_rounds_is_said_of_types() {
+fn meanings_state_which_types_round() {
     let text = "carbyne 2
 %A:[8].f32.GL
 %D:[8].f64.GL
@@ -323,7 +325,7 @@ Spec @k (%A, %D, %H, %I, %B) -> (%Y, %Z) means {
 
 #[test]
 fn exact_operations_leave_no_doubt_about_a_tie() {
-    // Every third product or so is half way between two numbers.
+    // About every third product is in the middle between two numbers.
     let text = |means: &str, body: &str| {
         format!(
             "carbyne 2
@@ -355,7 +357,7 @@ Spec @k <<<#grid:[1], #cta:[64]>>> (%X) -> (%Y) means {{
 }
 
 #[test]
-fn what_a_cast_is_to_a_meaning_is_no_part_of_one() {
+fn roles_of_casts_do_not_occur_in_means() {
     let text = quantized("  %q = cast(%a * 3.0, e4m3)\n  %Y = cast(%q, f32) / 3.0");
     let module = carbyne_ir::text::parse(
         &text.replace("e4m3), f32) / 3.0\n} {", "e4m3, meant=yes), f32) / 3.0\n} {"),
@@ -366,13 +368,13 @@ fn what_a_cast_is_to_a_meaning_is_no_part_of_one() {
     assert!(run(&text, &Options::default()).is_ok());
 }
 
-/// As `carbyne simulate CHILD --against PARENT`.
+/// Runs `carbyne simulate CHILD --against PARENT`.
 fn against_parent(child: &str, parent: &str) -> Result<(), Code> {
     let table = AtomTable::new(Arch::Sm80);
     let (child, parent) = (program(child), program(parent));
     let options = Options { between: Between::for_parent(&parent), ..Options::default() };
     let report = simulate(&child, &table, &options).map_err(|e| e.code)?;
-    against(&parent, &table, &options, (&child, &report)).map(drop).map_err(|e| e.code)
+    compare_with_parent(&parent, &table, &options, (&child, &report)).map(drop).map_err(|e| e.code)
 }
 
 #[test]
@@ -386,14 +388,15 @@ Spec @two (%A, %T) -> (%C) means {{\n  %C = %A * 3.0 - cast(%T, f32)\n}}\n"
     };
     let one = |of: &str| {
         format!(
-            "{tensors}Spec @all (%A) -> (%T, %C) means {{\n  %T = cast(%A * 3.0, bf16)\n  %C = %A * 3.0 - {of}\n}}\n"
+            "{tensors}Spec @all (%A) -> (%T, %C) means {{\n  \
+             %T = cast(%A * 3.0, bf16)\n  %C = %A * 3.0 - {of}\n}}\n"
         )
     };
     let parent = two("cast(%A * 3.0, bf16)");
     assert_eq!(against_parent(&parent, &parent), Ok(()));
     assert_eq!(against_parent(&one("cast(cast(%A * 3.0, bf16), f32)"), &parent), Ok(()));
     assert_eq!(against_parent(&one("%A * 3.0"), &parent), Err(Code::WrongElement));
-    // A parent that says nothing of rounding: an intermediate of bf16 is a step on the way.
+    // With a parent that does not mention rounding, an intermediate in bf16 is allowed.
     let plain = two("%A * 3.0");
     assert_eq!(against_parent(&plain, &plain), Ok(()));
     assert_eq!(against_parent(&one("%A * 3.0"), &plain), Ok(()));

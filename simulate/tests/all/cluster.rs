@@ -1,12 +1,12 @@
-//! Distributed shared memory: threads of a cluster read and write what lies in each other's blocks.
+//! Distributed shared memory: threads of a cluster read and write each other's shared memory.
 
 use crate::support::program;
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_simulate::{Options, Report, simulate};
 
-/// Four blocks of two clusters; each brings its part to shared memory, and takes the other's from
-/// there.
+/// Four blocks in two clusters; each block writes its part to shared memory, and reads the part of
+/// the other block from there.
 fn exchange(first: &str, last: &str) -> String {
     format!(
         "carbyne 2
@@ -56,7 +56,7 @@ fn a_barrier_of_the_block_does_not_order_the_cluster() {
 }
 
 #[test]
-fn a_block_waits_for_those_who_read_its_memory() {
+fn a_block_waits_for_readers_of_its_memory() {
     let e = run(&exchange(SYNC, "")).err().unwrap();
     assert_eq!(e.code, Code::Race);
     assert!(
@@ -64,7 +64,7 @@ fn a_block_waits_for_those_who_read_its_memory() {
             || e.message.contains("block 0 may end while block 1"),
         "{e}"
     );
-    // Threads of the own block are no help.
+    // A barrier of the block alone has no effect.
     assert_eq!(run(&exchange(SYNC, "barrier")).err().unwrap().code, Code::Race);
 }
 
@@ -72,7 +72,7 @@ fn a_block_waits_for_those_who_read_its_memory() {
 fn writes_to_another_block_are_ordered_too() {
     let text = exchange(SYNC, SYNC).replace("(%s[@t])", "(%s.peer((@b + 1) % 2)[@t])");
     let text = text.replace("(%s.peer((@b + 1) % 2)[63 - @t]) -> (%B", "(%s[63 - @t]) -> (%B");
-    // Shared memory of a block may be accessed once all blocks have begun.
+    // The shared memory of a block may be accessed once all blocks have started.
     let begun =
         text.replace("Allocate %s:[64].f32.SH\n", &format!("Allocate %s:[64].f32.SH\n  {SYNC}\n"));
     run(&begun).unwrap_or_else(|e| panic!("{e}: {}", e.label));

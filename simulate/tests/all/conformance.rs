@@ -1,6 +1,6 @@
 //! The comparison of a device with the simulator: the simulator agrees with itself on every atom,
-//! and an atom that is wrong is found, with its lane and value. Of all atoms a third is drawn,
-//! unless everything is run.
+//! and a wrong atom is detected, with its lane and value. A random third of the atoms is tested,
+//! unless all tests run.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Probe, corrupted, probe};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 type Found = BTreeMap<String, Vec<u64>>;
 
-/// An atom's probe of some blocks, small.
+/// A small probe of an atom, with some blocks.
 fn small(atom: &Atom, table: &AtomTable, blocks: i64) -> Option<(Probe, Program)> {
     // Large tiles have enough elements in one block.
     let blocks = if atom.group > 32 { 1 } else { blocks };
@@ -21,7 +21,8 @@ fn small(atom: &Atom, table: &AtomTable, blocks: i64) -> Option<(Probe, Program)
     Some((made, program))
 }
 
-/// The atoms that `test` draws, of those that differ in the number of columns alone two at most.
+/// The atoms that are selected for `test`, with at most two of those that differ only in the number
+/// of columns.
 fn atoms(table: &AtomTable, test: &str) -> Vec<Atom> {
     let tables = [table.clone()];
     let some = docs::series(&tables);
@@ -30,7 +31,7 @@ fn atoms(table: &AtomTable, test: &str) -> Vec<Atom> {
     some.filter(drawn).map(|r| (*r).clone()).collect()
 }
 
-/// What a device would have written that does what `table` says.
+/// The results of a device that executes atoms as `table` states.
 fn device(program: &Program, probe: &Probe, table: &AtomTable, case: Case) -> Option<Found> {
     let arrays = conformance::given(probe, case);
     let written = conformance::expected(program, probe, table, &arrays).ok()?;
@@ -81,7 +82,7 @@ fn a_corrupted_atom_is_found_with_its_place() {
             };
             let results: Option<Vec<Compared>> =
                 conformance::cases(atom).into_iter().map(found_in).collect();
-            // The simulator refuses what is no layout of the tile.
+            // The simulator refuses layouts that do not cover the tile.
             let Some(results) = results else {
                 refused += 1;
                 continue;
@@ -106,8 +107,8 @@ fn one_wrong_bit_is_one_wrong_element() {
         let right = device(&program, &probe, &table, case).unwrap();
         let output = probe.operands.iter().find(|o| o.output.is_some()).unwrap();
         let name = output.output.as_ref().unwrap();
-        // Neither a NaN nor an approximation hides a sign, nor operands for which nothing is
-        // stated.
+        // A sign is visible only in results that are neither NaN nor approximate, and for operands
+        // with a stated error.
         let decode = |v: u64| carbyne_simulate::num::decode(output.scalar, v);
         let plain = |v: &u64| {
             let magnitude = decode(*v).abs();
@@ -116,7 +117,7 @@ fn one_wrong_bit_is_one_wrong_element() {
                 None => !magnitude.is_nan(),
             }
         };
-        // Quotients by numbers for which the atom states nothing are not compared.
+        // Quotients by numbers without a stated error are not compared.
         let stated = |b: &u64| atom.error_bound().is_none_or(|e| e.covers(decode(*b)));
         let last = conformance::given(&probe, case).pop_last().map_or(vec![], |(_, a)| a.values);
         let of = |(i, v): (usize, &u64)| plain(v) && last.get(i).is_none_or(&stated);

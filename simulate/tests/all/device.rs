@@ -1,4 +1,4 @@
-//! Memory of a device: what the simulator computes is judged right, anything else is found.
+//! The memory of a device: the results of the simulator pass the comparison, other results fail.
 
 use crate::support;
 use carbyne_atoms::{Arch, AtomTable};
@@ -17,7 +17,7 @@ Move @copy (%C) -> (%D)
 ";
 
 #[test]
-fn what_the_simulator_computes_is_right_and_nothing_else_is() {
+fn only_results_of_the_simulator_pass() {
     let program = support::program(TEXT);
     let table = AtomTable::new(Arch::Sm80);
     for inputs in [Inputs::Seed(3), Inputs::Ints(3)] {
@@ -53,9 +53,9 @@ fn what_the_simulator_computes_is_right_and_nothing_else_is() {
         assert_eq!(judge(&trial, &wrong, None).unwrap_err().code, Code::SimOutOfBounds);
         wrong = vec![POISON; image.len()];
         let e = judge(&trial, &wrong, None).unwrap_err();
-        assert!(e.notes.iter().any(|n| n.contains("nothing wrote it")), "{e:?}");
+        assert!(e.notes.iter().any(|n| n.contains("no thread wrote it")), "{e:?}");
 
-        // The second kernel reads what the first left behind.
+        // The second kernel reads the results of the first.
         trial.advance(Images::from([(c, image.clone())]));
         assert_eq!(trial.image(c).as_ref(), Some(&image));
         let copied: Vec<u8> = image.chunks(64).flat_map(|row| row[..32].to_vec()).collect();

@@ -1,4 +1,4 @@
-//! Integers of the caller's memory that are numbers: of indices, bounds of loops and extents.
+//! Integers in the caller's memory that are used as indices, bounds of loops and extents.
 
 use crate::support::{bad_with, good};
 use carbyne_ir::diag::Code;
@@ -6,7 +6,7 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::{Array, Inputs, Options};
 use std::collections::BTreeSet;
 
-/// Rows of parts, each the number of its part.
+/// Rows of parts; each element is the number of its part.
 const PARTS: &str = "carbyne 2
 let T = 37, G = 5, BM = 4
 %offsets:[G + 1].i32.GL splits T
@@ -64,7 +64,7 @@ fn integers_that_split_nothing_are_refused() {
     }
 }
 
-/// Elements that differ are drawn so, and the caller's are looked at.
+/// Distinct elements are generated, and those of the caller are checked.
 #[test]
 fn elements_that_differ_are_drawn_and_checked() {
     let text = |b: usize, p: usize| {
@@ -95,7 +95,7 @@ Spec @f <<<#grid:[@b < {b}], #cta:[32]>>> (%slots, %C) -> (%C) {{
     }
 }
 
-/// A kernel before has written numbers that split nothing.
+/// An earlier kernel has written numbers that do not split anything.
 #[test]
 fn parts_that_a_kernel_writes_are_looked_at_where_they_are_read() {
     let text = |numbers: [i64; 3]| {
@@ -126,7 +126,7 @@ Spec @f <<<#grid:[@g < 2], #cta:[32]>>> (%offsets) -> (%C) {{
     }
 }
 
-/// A kernel before has written numbers that are none of the range.
+/// An earlier kernel has written numbers outside of the range.
 #[test]
 fn numbers_beyond_their_range_are_found_where_they_are_used() {
     let text = |number: i64| {

@@ -1,4 +1,4 @@
-//! Every example runs, and computes what it means.
+//! Every example runs, and computes its meaning.
 
 use crate::support::good;
 use carbyne_simulate::{Inputs, Options};

@@ -1,5 +1,5 @@
-//! The examples that say what they mean, with each statement of their bodies left out or changed:
-//! each change is reported, or is one of those that are known to change nothing.
+//! Mutations of the examples with a meaning: each statement of their bodies is removed or changed.
+//! Every mutation is reported, or is listed as one without an effect.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{
@@ -31,14 +31,15 @@ const EXAMPLES: [(&str, &str); 9] = examples![
     "softmax",
 ];
 
-/// What changes nothing: example, change, and why. At most one in twenty of an example's changes,
-/// and never one of a MatMul, of a Reduction, or of what stores a result.
+/// Mutations without an effect: example, mutation, and reason. At most one in twenty of an
+/// example's mutations, and never one of a MatMul, of a Reduction, or of a statement that stores a
+/// result.
 const NEUTRAL: [(&str, &str, &str); 2] = [
     ("tile/attention", "Init of %sum with 1", "the first step multiplies it by e^-inf, which is 0"),
     ("tile/attention", "Init of %o with 1", "the first step multiplies it by e^-inf, which is 0"),
 ];
 
-/// Inputs as usual, and a thousand times as large: where an algorithm keeps numbers small.
+/// The usual inputs, and inputs a thousand times as large, for algorithms that keep numbers small.
 fn inputs(program: &Program) -> [Options; 2] {
     let wide = program.params.iter().filter_map(|b| {
         let buffer = &program.buffers[*b];
@@ -69,7 +70,7 @@ fn inputs(program: &Program) -> [Options; 2] {
     [Options::default(), Options { arrays: wide.collect(), ..Options::default() }]
 }
 
-/// Whether the module is reported, by whatever looks at it.
+/// Whether any stage reports an error of the module.
 fn is_reported(module: &Module) -> bool {
     let src = text::print(module);
     let Ok(module) = text::parse(&src) else { return true };
@@ -81,8 +82,8 @@ fn is_reported(module: &Module) -> bool {
     inputs(&program).iter().any(|options| simulate(&program, &table, options).is_err())
 }
 
-/// The statements of kernels' bodies, by their number: at each, `edit` may change the list around
-/// it.
+/// Visits the statements of kernels' bodies, with their number. `edit` may change the list that
+/// contains the statement.
 fn visit(
     stmts: &mut Vec<Stmt>,
     number: &mut usize,
@@ -107,7 +108,7 @@ fn visit(
     }
 }
 
-/// The statement of that number; none behind the last.
+/// The statement with a number; none after the last statement.
 fn statement(module: &Module, at: usize) -> Option<Stmt> {
     let (mut copy, mut found) = (module.clone(), None);
     edited(&mut copy, at, &mut |stmts, i| found = Some(stmts[i].clone()));
@@ -123,7 +124,7 @@ fn edited(module: &mut Module, at: usize, edit: &mut dyn FnMut(&mut Vec<Stmt>, u
     }
 }
 
-/// Ways to change a statement, each with its name; none for the statement left out.
+/// The mutations of a statement, each with its name; none to remove the statement.
 fn changes(stmt: &Stmt) -> Vec<(String, Option<Vec<Stmt>>)> {
     let with = |kind: StmtKind| Some(vec![Stmt::new(kind)]);
     let mut out = vec![("left out".to_owned(), None)];
@@ -139,7 +140,7 @@ fn changes(stmt: &Stmt) -> Vec<(String, Option<Vec<Stmt>>)> {
                 Operand::View(v) => Some(&v.base.text) == output,
                 Operand::Number(_) | Operand::Value(_) => false,
             });
-            // Once more is no change of these.
+            // Executing these twice changes nothing.
             let again = matches!(
                 spec.kind,
                 SpecKind::Binary(BinaryOp::Max | BinaryOp::Min)
@@ -202,7 +203,7 @@ fn changes(stmt: &Stmt) -> Vec<(String, Option<Vec<Stmt>>)> {
     out
 }
 
-/// Other specs of as many operands.
+/// Other kinds of specs with an equal number of operands.
 fn others(kind: SpecKind) -> Vec<SpecKind> {
     use SpecKind::{Binary, MatMul, MatMulSet, Reduction, Unary};
     match kind {
@@ -225,7 +226,7 @@ fn others(kind: SpecKind) -> Vec<SpecKind> {
     }
 }
 
-/// The indices of a view that are not constants, by their number.
+/// The positions of the indices of a view that are not constant.
 fn indices(view: &View) -> Vec<usize> {
     let all = view.ops.iter().filter_map(|op| match op {
         ViewOp::Index(list) => Some(list),
@@ -250,7 +251,7 @@ fn zero(view: &mut View, index: usize) {
     }
 }
 
-/// `Reduction.max of %top`
+/// The name of a mutation's statement, `Reduction.max of %top`.
 fn name(stmt: &Stmt) -> String {
     match &stmt.kind {
         StmtKind::Spec(spec) => {
@@ -270,15 +271,15 @@ fn every_change_of_an_example_is_reported() {
     let mut wrong = vec![];
     let mut used = vec![false; NEUTRAL.len()];
     for (example, src) in EXAMPLES {
-        // Every operation a statement of its own.
+        // Every operation becomes a separate statement.
         let written = text::parse(src).unwrap_or_else(|e| panic!("{example}: {e:?}"));
         let module = resolve::elaborate(&written, src).expect("an example");
         assert!(!is_reported(&module), "{example}");
         let mut mutants = vec![];
         for at in 0.. {
             let Some(stmt) = statement(&module, at) else { break };
-            // A result without its allocation declares the tensor; the same number again is no
-            // change.
+            // A result without its allocation declares the tensor, and an equal number is no
+            // mutation.
             let same = |with: &Option<Vec<Stmt>>| match with {
                 None => matches!(stmt.kind, StmtKind::Allocate { .. }),
                 Some(with) => with.len() == 1 && with[0] == stmt,

@@ -1,5 +1,6 @@
-//! What goes wrong on hardware only now and then: each program is run right and wrong, in the usual
-//! schedule and under others, and the wrong one is reported under all of them.
+//! Errors that appear on hardware only occasionally. Each program runs in a correct and in a wrong
+//! version, under the default schedule and under random ones, and the wrong version is reported
+//! under all of them.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -25,7 +26,8 @@ fn right(text: &str) {
     }
 }
 
-/// Reported with this code and these words, under drawn schedules with any code of the simulator.
+/// Checks that a text is reported with this code and these words, and under random schedules with
+/// any code of the simulator.
 #[track_caller]
 fn wrong(text: &str, code: Code, part: &str) -> Box<Diagnostic> {
     for schedule in schedules().skip(1) {
@@ -38,7 +40,7 @@ fn wrong(text: &str, code: Code, part: &str) -> Box<Diagnostic> {
     e
 }
 
-/// One thread writes to shared memory, one reads it, both of one warp.
+/// One thread writes to shared memory and one reads, both of one warp.
 fn elected(writer: &str, reader: &str) -> String {
     format!(
         "carbyne 2
@@ -66,22 +68,22 @@ Spec @k <<<#grid, #cta>>> (%A, %B) -> (%B) {{
 }
 
 #[test]
-fn which_lane_is_elected_is_not_said() {
+fn the_elected_lane_is_unspecified() {
     let first = "#cta.tile([32])[0].elect()";
     right(&elected(first, first));
     let e = wrong(&elected(first, "#cta[0]"), Code::Race, "thread 31 writes %s[0]");
     assert!(e.message.contains("thread 0 reads"), "{e}");
-    // Counting on the last is no better.
+    // Relying on the last lane is wrong as well.
     let text = elected(first, "#cta[31]");
     let found = (0..SCHEDULES).filter(|seed| under(&text, Some(*seed)).is_err()).count();
     assert!(found + 2 > SCHEDULES as usize, "only {found} of {SCHEDULES} schedules elect another");
-    // Whichever numbers its threads have in the tensor.
+    // The numbers of its threads in the tensor do not matter.
     let turned = "#cta.tile([32])[0].reshape([2,16]:[16,1]).elect()";
     right(&elected(turned, first));
 }
 
 #[test]
-fn who_elected_waits_must_have_issued() {
+fn the_elected_lane_that_waits_must_have_issued() {
     let text = |waiter: &str| {
         format!(
             "carbyne 2
@@ -114,7 +116,7 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
 }
 
 #[test]
-fn of_a_lane_the_low_five_bits_count() {
+fn only_the_low_five_bits_of_a_lane_count() {
     let text = |lane: i64| {
         format!(
             "carbyne 2
@@ -171,12 +173,16 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
         )
     };
     right(&text("align=128", ""));
-    let e = wrong(&text("reuses=%full", ""), Code::BarrierMisuse, "written over %full[0]");
+    let e = wrong(
+        &text("reuses=%full", ""),
+        Code::BarrierMisuse,
+        "its bytes belong to the live mbarrier %full[0]",
+    );
     assert!(e.message.starts_with("%s[0]"), "{e}");
     let copy = "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32
   async.commit
   async.wait(0)";
-    // An mbarrier may be made where data was, as soon as nobody needs it.
+    // An mbarrier may use the bytes of data that are no longer needed.
     let before = format!("{copy}\n  barrier");
     let reused = text("", &before).replace("Allocate %full:[2].mbarrier.SH\n", "").replace(
         "  Allocate %x:",
@@ -207,10 +213,10 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
         )
     };
     right(&text("barrier"));
-    wrong(&text(""), Code::Race, "no barrier stands between");
+    wrong(&text(""), Code::Race, "no barrier is between");
 }
 
-/// A ring of two stages from a warp to a warp; `consume` reads a stage and gives it back.
+/// A ring of two stages from one warp to another; `consume` reads a stage and releases it.
 fn ring(consume: &str, count: u32) -> String {
     format!(
         "carbyne 2
@@ -254,7 +260,7 @@ Spec @ring <<<#grid, #cta>>> (%in) -> (%out) {{
 }
 
 #[test]
-fn each_lane_gives_back_what_it_has_read_itself() {
+fn each_lane_releases_its_own_reads() {
     let read = "Move <<<#grid, #second>>> (%s[k % 2][31 - @t % 32]) -> (%y[0])";
     let arrive = "mbarrier.arrive(%empty[k % 2])";
     let low = format!("if (@t % 32 < 16) {{ {arrive} }}");
@@ -262,11 +268,11 @@ fn each_lane_gives_back_what_it_has_read_itself() {
     right(&ring(&format!("{read} {arrive}"), 32));
     right(&ring(&format!("{read} {low} {high}"), 32));
     right(&ring(&format!("{read} {high} {low}"), 32));
-    // Half the lanes tell that they have read before they have.
+    // Half of the lanes report their reads too early.
     let e = wrong(&ring(&format!("{low} {read} {high}"), 32), Code::Race, "thread 47 reads");
     assert!(e.message.contains("%s[0,16]"), "{e}");
-    wrong(&ring(&format!("{high} {read} {low}"), 32), Code::Race, "no barrier stands between");
-    // Each half reads for itself, the same elements or others, and gives them back at once.
+    wrong(&ring(&format!("{high} {read} {low}"), 32), Code::Race, "no barrier is between");
+    // Each half reads for itself, equal elements or different ones, and releases them at once.
     let both = |index: &str| {
         let read = read.replace("31 - @t % 32", index);
         format!("if (@t % 32 < 16) {{ {read} {arrive} }} else {{ {read} {arrive} }}")
@@ -274,7 +280,7 @@ fn each_lane_gives_back_what_it_has_read_itself() {
     right(&ring(&both("31 - @t % 32"), 32));
     right(&ring(&both("@t % 16"), 32));
     right(&ring(&both("0"), 32));
-    // Of a stage that half the lanes read half the lanes tell.
+    // Half of the lanes read a stage, and half of the lanes release it.
     let half = |of: &str| {
         let read = read.replace("31 - @t % 32", of);
         format!("Init <<<#grid, #second>>> (0) -> (%y[0]) if (@t % 32 < 16) {{ {read} {arrive} }}")
@@ -282,7 +288,7 @@ fn each_lane_gives_back_what_it_has_read_itself() {
     right(&ring(&half("@t % 2"), 16));
     let late =
         format!("Init <<<#grid, #second>>> (0) -> (%y[0]) if (@t % 32 < 16) {{ {arrive} {read} }}");
-    wrong(&ring(&late, 16), Code::Race, "no barrier stands between");
+    wrong(&ring(&late, 16), Code::Race, "no barrier is between");
 }
 
 /// A ring of two stages from one warp to two others, which both read every stage.
@@ -339,18 +345,18 @@ Spec @ring <<<#grid, #cta>>> (%in) -> (%out) {{
 #[test]
 fn an_arrival_counts_in_one_phase_only() {
     right(&two_readers("mbarrier.arrive(%empty[k % 2])"));
-    // At k = 1 one reader arrives for the other, which may still read the stage.
+    // At k = 1 one reader arrives in place of the other, which may still read the stage.
     let text = two_readers("mbarrier.arrive(%empty[k / 2 % 2])");
-    let e = wrong(&text, Code::BarrierMisuse, "may count in that one");
+    let e = wrong(&text, Code::BarrierMisuse, "may count in that phase");
     assert!(e.message.starts_with("%empty[0]") && e.label.contains("k = 1"), "{e} {}", e.label);
     assert_eq!(e.related.len(), 1, "{e}");
-    // As it is when both tell the same barrier twice.
+    // Two arrivals of both at one barrier cause this error, too.
     wrong(
         &two_readers(
             "if (k < 2) { mbarrier.arrive(%empty[0]) } else { mbarrier.arrive(%empty[1]) }",
         ),
         Code::BarrierMisuse,
-        "may count in that one",
+        "may count in that phase",
     );
 }
 
@@ -384,20 +390,20 @@ Spec @k <<<#grid, #cta>>> (%A, %B) -> (%B) {{
 }
 
 #[test]
-fn what_a_thread_arrives_for_itself_is_in_order() {
+fn arrivals_of_one_thread_are_ordered() {
     let arrive = "mbarrier.arrive(%full)";
     let first = |what: &str| format!("Spec <<<#grid, #cta[0]>>> (%full) -> () {{ {what} }}");
     right(&alone(1, &first(arrive), ""));
     right(&alone(1, &first(&format!("{arrive} {arrive} {arrive}")), ""));
     right(&alone(2, &first("mbarrier.arrive(%full, 2) mbarrier.arrive(%full, 2)"), ""));
-    // The lanes of a warp are threads like others.
+    // The lanes of a warp are ordinary threads.
     right(&alone(32, arrive, ""));
     right(&alone(32, &format!("{arrive} barrier(#w[0]) {arrive}"), ""));
-    let early = "may count in that one";
+    let early = "may count in that phase";
     wrong(&alone(32, &format!("{arrive} {arrive}"), ""), Code::BarrierMisuse, early);
     wrong(&alone(16, arrive, ""), Code::BarrierMisuse, early);
-    // What is for the hardware to do when copies are complete comes after nothing that the thread
-    // does.
+    // Arrivals of the hardware at the completion of copies are not ordered after later statements
+    // of the thread.
     let copy = "Move <<<#grid, #w[0].scalar()>>> (%A[@lane]) -> (%s[@lane]) atom=cp.async.ca.b32";
     let both = format!("{copy} mbarrier.async_arrive(%full)");
     right(&alone(32, &both, "mbarrier.wait(%full, 0)"));
@@ -437,12 +443,12 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
         right(&text(threads, "mbarrier.arrive(%full[1]) barrier mbarrier.arrive(%full[1])"));
     }
     let twice = text(48, "mbarrier.arrive(%full[1]) mbarrier.arrive(%full[1])");
-    wrong(&twice, Code::BarrierMisuse, "may count in that one");
+    wrong(&twice, Code::BarrierMisuse, "may count in that phase");
 }
 
 #[test]
 fn a_wait_is_for_one_phase_only() {
-    // The second warp lets the first go on to the second phase, and waits for that.
+    // The second warp releases the first into the second phase, and waits for that phase.
     let text = |wait: &str| {
         format!(
             "carbyne 2
@@ -473,13 +479,13 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%A) {{
         )
     };
     right(&text("mbarrier.wait(%full, 0)"));
-    // Here it comes too late to pass at once, when nothing has arrived yet; elsewhere it may not.
+    // In this schedule the wait is too late to return at once; in others it is not.
     let e = under(&text(""), None).expect_err("it may pass at once");
-    let other_lanes = e.message.contains("two phases ago") || e.message.contains("may count");
+    let other_lanes = e.message.contains("two phases early") || e.message.contains("may count");
     assert!(e.code == Code::BarrierMisuse && other_lanes, "{e}");
 }
 
-/// A row goes to shared memory by `copy` and back somewhere else, and its source is overwritten.
+/// `copy` copies a row to shared memory and back to another place, and its source is overwritten.
 fn overwritten(copy: &str, before: &str, between: &str, index: &str) -> String {
     format!(
         "carbyne 2
@@ -516,22 +522,22 @@ fn sources_of_copies_are_overwritten_after_their_wait() {
     let busy = "%A[0] is overwritten while an asynchronous instruction may still read it";
     let copy = "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32";
     let wait = "async.commit async.wait(0)";
-    // By the same thread.
+    // By the issuing thread.
     right(&overwritten(copy, wait, "", "@t"));
     wrong(&overwritten(copy, "", wait, "@t"), Code::Race, busy);
     wrong(&overwritten(copy, "async.commit", "async.wait(0)", "@t"), Code::Race, busy);
-    // By another one, a barrier is needed behind the wait.
+    // By another thread, which needs a barrier after the wait.
     right(&overwritten(copy, "async.commit async.wait(0) barrier", "", "63 - @t"));
     let text = overwritten(copy, "async.commit barrier async.wait(0)", "", "63 - @t");
-    wrong(&text, Code::Race, "no barrier stands between");
+    wrong(&text, Code::Race, "no barrier is between");
     let text = overwritten(copy, "async.commit barrier", "async.wait(0)", "63 - @t");
     wrong(&text, Code::Race, "while an asynchronous instruction may still read it");
-    // Or an mbarrier that counts it.
+    // Or with an mbarrier that counts the copy.
     let counted = "mbarrier.async_arrive(%full) mbarrier.wait(%full, 0)";
     right(&overwritten(copy, counted, "", "63 - @t"));
     let (arrive, pass) = ("mbarrier.async_arrive(%full)", "mbarrier.wait(%full, 0)");
     wrong(&overwritten(copy, arrive, pass, "@t"), Code::Race, busy);
-    // What it does not read may be overwritten.
+    // Elements that the copy does not read may be overwritten.
     let few = "Move <<<#grid, #one>>> (%A.tile([1])[@t]) -> (%s.tile([1])[@t]) \
                atom=cp.async.ca.b32.zfill valid=0";
     right(&overwritten(few, "", wait, "@t"));
@@ -550,13 +556,13 @@ fn sources_of_bulk_copies_are_overwritten_after_their_phase() {
     right(&overwritten(copy, wait, "", "63 - @t"));
     wrong(&overwritten(copy, "", wait, "@t"), Code::Race, "may still read it");
     wrong(&overwritten(copy, "barrier", wait, "@t"), Code::Race, "may still read it");
-    // Who has not waited does not know, though another has.
+    // A thread that has not waited does not see the completion, although another thread has waited.
     let first = "Spec <<<#grid, #cta.tile([32])[0]>>> (%full) -> () { mbarrier.wait(%full, 0) }";
     wrong(&overwritten(copy, first, wait, "@t"), Code::Race, "may still read it");
     right(&overwritten(copy, &format!("{first} barrier"), "", "@t"));
 }
 
-/// A row is stored by a bulk copy, and touched by `then`.
+/// A bulk copy stores a row, and `then` accesses it.
 fn stored(wait: &str, then: &str, end: &str) -> String {
     format!(
         "carbyne 2
@@ -597,17 +603,17 @@ fn destinations_of_bulk_stores_are_there_after_the_full_wait() {
         right(&stored(full, &format!("barrier {touch}"), ""));
         let code = if touch == read { Code::Uninitialized } else { Code::Race };
         let e = wrong(&stored(source, &format!("barrier {touch}"), full), code, "bulk.wait(0)");
-        assert!(e.message.contains("while an asynchronous copy to it is under way"), "{e}");
+        assert!(e.message.contains("while an asynchronous copy to it is pending"), "{e}");
         wrong(&stored("bulk.commit", &format!("barrier {touch}"), "bulk.wait(0)"), code, "%B[0]");
         wrong(&stored("bulk.commit bulk.wait(1)", &format!("barrier {touch}"), full), code, "%B");
-        wrong(&stored(full, touch, ""), Code::Race, "no barrier stands between");
+        wrong(&stored(full, touch, ""), Code::Race, "no barrier is between");
     }
-    // That the source has been read is enough for the source, and for the end.
+    // A wait for the read of the source is enough for the source, and for the end of the block.
     let over = "Move <<<#grid, #one>>> (%x[0]) -> (%s[@t]) atom=st.shared.b32";
     right(&stored(source, &format!("barrier {over}"), ""));
     wrong(&stored("bulk.commit", &format!("barrier {over}"), source), Code::Race, "may still read");
     right(&stored(source, "", ""));
-    // A second copy to the same place comes after the first as anything does.
+    // A second copy to the same place must be ordered after the first.
     let again = "Spec <<<#grid, #first>>> (%s) -> (%B) {
     Move <<<#grid, #first>>> (%s) -> (%B) atom=cp.async.bulk.global.shared
   }";
@@ -624,8 +630,12 @@ fn bulk_copies_that_add_do_not_wait_for_each_other() {
     let text = |wait: &str, then: &str| {
         let text = stored(wait, then, source)
             .replace("(%A) -> (%B) {\n  #one", "(%A, %B) -> (%B) {\n  #one");
-        text.replacen("Move <<<#grid, #first>>> (%s) -> (%B) atom=cp.async.bulk.global.shared",
-            "Move.add <<<#grid, #first>>> (%s) -> (%B) atom=cp.reduce.async.bulk.global.shared.add.f32", 1)
+        text.replacen(
+            "Move <<<#grid, #first>>> (%s) -> (%B) atom=cp.async.bulk.global.shared",
+            "Move.add <<<#grid, #first>>> (%s) -> (%B) \
+             atom=cp.reduce.async.bulk.global.shared.add.f32",
+            1,
+        )
     };
     right(&text(source, add));
     let red = "Move.add <<<#grid, #one>>> (%x[0]) -> (%B[@t]) atom=red.global.add.f32";
@@ -633,7 +643,7 @@ fn bulk_copies_that_add_do_not_wait_for_each_other() {
     let read = "Move <<<#grid, #one>>> (%B[@t]) -> (%x[0]) atom=ld.global.b32";
     wrong(&text(source, &format!("barrier {read}")), Code::Uninitialized, "bulk.wait(0)");
     right(&text("bulk.commit bulk.wait(0)", &format!("barrier {read}")));
-    wrong(&text("bulk.commit bulk.wait(0)", read), Code::Race, "no barrier stands between");
+    wrong(&text("bulk.commit bulk.wait(0)", read), Code::Race, "no barrier is between");
 }
 
 #[test]
@@ -662,7 +672,7 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
 "
         )
     };
-    let ends = "the block may end while an asynchronous copy to its shared memory is under way";
+    let ends = "the block may end while an asynchronous copy to its shared memory is pending";
     let copy = "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t]) atom=cp.async.ca.b32";
     right(&text(copy, "async.commit async.wait(0)"));
     wrong(&text(copy, ""), Code::Race, ends);
@@ -680,10 +690,10 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
     wrong(&text(bulk, ""), Code::Race, ends);
 }
 
-/// `fence.async` is for shared memory: what a thread has written to global memory the copy engine
-/// does not see in the kernel.
+/// `fence.async` applies to shared memory: the copy engine does not see writes of threads to global
+/// memory within a kernel.
 #[test]
-fn copies_do_not_see_what_threads_write_to_global_memory() {
+fn copies_do_not_see_global_writes_of_threads() {
     let text = |tensor: &str| {
         format!(
             "carbyne 2
@@ -741,7 +751,7 @@ Spec @k <<<#grid:[1], #cta:[@t < 64]>>> (%A) -> (%B) {{
 }
 
 #[test]
-fn what_lies_where_another_tensor_was_written_is_undefined() {
+fn bytes_written_as_another_tensor_are_undefined() {
     const GIVE: &str = "  Move <<<#one>>> (%x[0]) -> (%s[@t])
   barrier
 ";
@@ -760,16 +770,16 @@ fn what_lies_where_another_tensor_was_written_is_undefined() {
         );
         in_shared(&(allocate + &stmts.concat()))
     };
-    const WHAT: &str = "what lies there was written to another tensor";
+    const WHAT: &str = "its bytes were last written as another tensor";
     right(&text(64, &[GIVE, TAKE, OTHER]));
     let e = wrong(&text(64, &[GIVE, TAKE, OTHER, TAKE]), Code::Uninitialized, WHAT);
     assert!(e.message.starts_with("%s["), "{e}");
     right(&text(64, &[GIVE, TAKE, OTHER, "  barrier\n", GIVE, TAKE]));
-    // The other name for what lies there is no way to read it.
+    // Reading the bytes through the other tensor is not possible.
     let first = TAKE.replace("%s", "%r");
     let e = wrong(&text(64, &[GIVE, &first]), Code::Uninitialized, WHAT);
     assert!(e.message.starts_with("%r["), "{e}");
-    // A part that the other does not reach is what it was.
+    // A part that the other tensor does not overlap is unchanged.
     let part = |from: u32| {
         let write = "  if (@t < 8) {\n    Move <<<#one>>> (%x[0]) -> (%r[@t])\n  }\n  barrier\n";
         let read = format!("  if (@t >= {from}) {{\n  {TAKE}  }}\n").replace("63 - @t", "@t");
@@ -777,7 +787,7 @@ fn what_lies_where_another_tensor_was_written_is_undefined() {
     };
     right(&part(8));
     wrong(&part(7), Code::Uninitialized, WHAT);
-    // By asynchronous copies, too, and across turns of a loop.
+    // Also with asynchronous copies, and across iterations of a loop.
     let copied = "  Move <<<#one>>> (%A[@t]) -> (%r[@t]) atom=cp.async.ca.b32
   async.commit
   async.wait(0)
@@ -795,7 +805,7 @@ fn what_lies_where_another_tensor_was_written_is_undefined() {
 
 #[test]
 fn shared_memory_begins_undefined_in_each_turn_that_allocates_it() {
-    const WHAT: &str = "nobody wrote it since this turn of the loop allocated it";
+    const WHAT: &str = "no thread wrote it since this iteration of the loop allocated it";
     let text = |before: &str, in_loop: &str, when: &str| {
         in_shared(&format!(
             "  {before}
@@ -816,7 +826,7 @@ fn shared_memory_begins_undefined_in_each_turn_that_allocates_it() {
     let e = wrong(&text("", ALLOCATE, "i == 0"), Code::Uninitialized, WHAT);
     assert!(e.related.iter().any(|r| r.1.contains("written here")), "{e:?}");
     wrong(&text("", ALLOCATE, "i % 2 == 0"), Code::Uninitialized, WHAT);
-    // Some threads alone write; others are ahead where they need not wait.
+    // Only some threads write; others are ahead if they need not wait.
     wrong(&text("", ALLOCATE, "i < 2 - @t / 63"), Code::Uninitialized, WHAT);
     let nested = |outer: &str, inner: &str, when: &str| {
         in_shared(&format!(
@@ -839,7 +849,7 @@ fn shared_memory_begins_undefined_in_each_turn_that_allocates_it() {
     wrong(&nested(ALLOCATE, "", "i == 0"), Code::Uninitialized, WHAT);
     wrong(&nested("", ALLOCATE, "j == 0"), Code::Uninitialized, WHAT);
     wrong(&nested("", ALLOCATE, "i == 0"), Code::Uninitialized, WHAT);
-    // A copy that a turn issues is not there for the next one.
+    // A copy that one iteration issues does not provide data for the next one.
     let ahead = |before: &str, in_loop: &str| {
         in_shared(&format!(
             "  {before}
@@ -862,9 +872,9 @@ fn shared_memory_begins_undefined_in_each_turn_that_allocates_it() {
 }
 
 #[test]
-fn threads_that_are_a_turn_ahead_leave_the_others_theirs() {
-    // The tensor of a turn is written behind a barrier at its begin, so that slow threads may still
-    // read that of the last.
+fn threads_ahead_by_an_iteration_keep_the_tensor_of_others() {
+    // A barrier at the start of each iteration precedes the writes, so slow threads may still read
+    // the tensor of the previous iteration.
     right(&in_shared(
         "  for (i = 0; i < 4; i += 1) {
     Allocate %s:[64].f32.SH
@@ -874,7 +884,7 @@ fn threads_that_are_a_turn_ahead_leave_the_others_theirs() {
     Move <<<#one>>> (%s[63 - @t]) -> (%x[0])
   }",
     ));
-    // Two warps hand a stage over, each with its own loop around.
+    // Two warps hand over a stage, each in its own loop.
     right(&in_shared(
         "  #w:[2].[32].thread = #cta.tile([32])
   for (i = 0; i < 2; i += 1) {

@@ -1,4 +1,4 @@
-//! One kernel at three levels: as a single spec, as specs of whole blocks without bodies, as
+//! One kernel at three levels: as a single spec, as specs of complete blocks without bodies, and as
 //! instructions.
 
 use carbyne_atoms::{Arch, AtomTable};
@@ -8,7 +8,7 @@ use carbyne_simulate::{Inputs, Options, simulate};
 
 const GEMM: &str = include_str!("../../../examples/ampere_gemm_by_hand.cby");
 
-/// Leaves specs that stand in more than so many others without a body.
+/// Removes the bodies of specs that are nested deeper than `depth`.
 fn cut(stmts: &mut [Stmt], depth: usize) {
     for stmt in stmts {
         let depth = match &mut stmt.kind {
@@ -23,7 +23,7 @@ fn cut(stmts: &mut [Stmt], depth: usize) {
     }
 }
 
-/// The output as bits, and how many bodies were compared.
+/// The output as bits, and the number of compared bodies.
 fn product(module: &Module) -> (Vec<u64>, u64) {
     let src = text::print(module);
     let program = resolve::resolve(module, &src).expect("resolves");

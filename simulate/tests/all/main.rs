@@ -1,4 +1,4 @@
-//! Tests of the simulator, one program so that they link once.
+//! Tests of the simulator, in one program so that they are linked once.
 
 mod accumulate;
 mod atoms;

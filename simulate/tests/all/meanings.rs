@@ -1,14 +1,14 @@
-//! What generic specs say they mean, and that bodies are held to it without rounding.
+//! Meanings of generic specs, and the comparison of bodies with them without rounding.
 
 use crate::support::{bad, good, program, run};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::num::decode;
-use carbyne_simulate::{Array, Between, Inputs, Options, Outputs, against};
+use carbyne_simulate::{Array, Between, Inputs, Options, Outputs, compare_with_parent};
 use std::collections::BTreeMap;
 
-/// A row of the product of a row and a matrix, by one thread an element, over `K` products.
+/// The product of a row and a matrix over `K` products, with one thread for each element.
 fn long_product(acc: &str, bound: &str) -> String {
     format!(
         "carbyne 2
@@ -44,7 +44,7 @@ fn one_lost_product_of_four_thousand_is_seen() {
     let error = run(&wrong, &Options::default()).map(|_| ()).unwrap_err();
     assert_eq!(error.code, Code::WrongElement);
     assert!(error.message.contains("before rounding"), "{error}");
-    // It hides in what the types allow.
+    // The error is within the tolerance of the types.
     let blind = Options { shadow: false, ..Options::default() };
     let seeds = 0..20;
     let missed = seeds
@@ -100,14 +100,14 @@ Spec @softmax <<<#grid, #cta>>> (%X) -> (%Y) means {
 ";
 
 #[test]
-fn an_algorithm_of_its_own_means_the_same() {
-    // Without the largest taken off, which changes nothing but rounding.
+fn a_different_algorithm_has_the_same_meaning() {
+    // Without the subtraction of the largest element, which affects only rounding.
     let report = good(SOFTMAX, &Options::default());
     let kernel = &report.kernels[0];
     assert!(kernel.checked && kernel.elements == 128, "{kernel:?}");
     let ulp = kernel.numerics[0].max_ulp;
     assert!((0.4..1.0).contains(&ulp), "{ulp}");
-    // On integers, too, sums being what they are.
+    // Also on integers, with sums as they are.
     good(SOFTMAX, &Options { inputs: Inputs::Ints(1), ..Options::default() });
 }
 
@@ -127,21 +127,21 @@ fn other_algorithms_are_found() {
         assert!(SOFTMAX.contains(from), "{from}");
         let text = SOFTMAX.replacen(from, to, 1);
         let ends = run(&text, &Options::default()).map(|_| ());
-        // Whatever is taken off every element of a row is nothing; of a column it is not.
+        // Subtracting any number from every element of a row has no effect; from a column it has.
         let code = ends.map_err(|e| e.code);
         assert_eq!(code, Err(Code::WrongElement), "{from}");
     }
 }
 
 #[test]
-fn sampled_blocks_are_compared_with_what_they_wrote() {
+fn sampled_blocks_are_compared_on_their_writes() {
     let options = Options { blocks: Some(2), ..Options::default() };
     let kernel = &good(SOFTMAX, &options).kernels[0];
     assert_eq!((kernel.elements, kernel.checked, kernel.complete), (64, true, false));
 }
 
 #[test]
-fn what_nobody_writes_is_reported_without_a_meaning() {
+fn unwritten_outputs_are_reported_without_a_meaning() {
     let text = "carbyne 2
 %X:[64].f32.GL
 %Y:[64].f32.GL
@@ -155,7 +155,7 @@ Spec @half <<<#grid, #cta>>> (%X) -> (%Y) { // HERE
 ";
     let error = bad(text, Code::WrongElement);
     assert!(error.message.contains("%Y[32] is never written"), "{error}");
-    // What the kernel also reads may stay as it was.
+    // Elements that the kernel also reads may stay unchanged.
     good(&text.replace("(%X) -> (%Y) {", "(%X, %Y) -> (%Y) {"), &Options::default());
 }
 
@@ -214,7 +214,7 @@ Spec @k <<<#grid, #cta>>> (%X) -> (%Y) means {
 "
     .replace("%X[@t].reshape([1]:[1])", "%X.tile([1])[@t]")
     .replace("%Y[@t].reshape([1]:[1])", "%Y.tile([1])[@t]");
-    // Three elements a hair above 1, which f16 does not see.
+    // Three elements slightly above 1, which f16 cannot represent.
     let mut values = vec![u64::from(0.5f32.to_bits()); 32];
     (0..3).for_each(|i| values[i * 7] = u64::from((1.0f32 + 1e-5).to_bits()));
     let array = Array { scalar: Scalar::F32, shape: vec![32], values };
@@ -309,7 +309,7 @@ Spec @k (%A, %B) -> (%C, %D, %E, %F) means {
 }
 
 #[test]
-fn specs_inside_may_say_what_they_mean() {
+fn inner_specs_may_have_meanings() {
     let text = |means: &str| {
         format!(
             "carbyne 2
@@ -370,7 +370,7 @@ fn split(kernel: &str) -> String {
 }
 
 #[test]
-fn sums_of_several_blocks_are_what_they_mean_together() {
+fn sums_of_several_blocks_are_compared_together() {
     let means = "Spec @f <<<#grid, #cta>>> (%A, %B, %C) -> (%C) means {
   MatMul (%A, %B) -> (%t)
   BinaryPointwise.add (%C, %t) -> (%C)
@@ -379,21 +379,21 @@ fn sums_of_several_blocks_are_what_they_mean_together() {
         let text = split(kernel);
         let report = good(&text, &Options::default());
         assert!(report.kernels[0].checked, "{kernel}");
-        // Every block the first part of K.
+        // Every block uses the first part of K.
         let wrong = text.replace("@s * 16 + k", "k");
         let error = run(&wrong, &Options::default()).map(|_| ()).unwrap_err();
         assert_eq!(error.code, Code::WrongElement, "{kernel}");
         assert!(error.label.starts_with("all blocks together"), "{error:?}");
-        assert!(error.notes.iter().all(|n| !n.contains("nothing in the block")), "{error:?}");
-        // Of some blocks nothing can be said, and nothing is.
+        assert!(error.notes.iter().all(|n| !n.contains("no statement of the block")), "{error:?}");
+        // After a run of some blocks, the sums are not compared.
         let some = Options { blocks: Some(2), ..Options::default() };
         let kernel = &good(&wrong, &some).kernels[0];
         assert!(!kernel.checked && kernel.elements == 0, "{kernel:?}");
     }
 }
 
-/// A body of one element a thread, of these steps from `%x` to `%Y[@t]`, which is said to mean
-/// something.
+/// A body that computes each element with one thread, by these steps from `%x` to `%Y[@t]`, with a
+/// meaning.
 fn of_elements(scalar: &str, means: &str, steps: &str) -> String {
     format!(
         "carbyne 2
@@ -420,7 +420,7 @@ fn a_flat_function_hides_nothing() {
     let zeros = "Init <<<#grid, #one>>> (0) -> (%y)
   Move <<<#grid, #one>>> (%y) -> (%Y[@t])";
     for op in ["relu", "gelu", "silu"] {
-        // A mask in half of the elements; the body masks all of them.
+        // A mask for half of the elements; the body masks all of them.
         let means = format!(
             "BinaryPointwise.lt (%X.iota(0), 16) -> (%first)
   Select (%first, 0.0, -1e9) -> (%mask)
@@ -435,7 +435,7 @@ fn a_flat_function_hides_nothing() {
 }
 
 #[test]
-fn what_a_type_does_not_hold_is_stored_as_an_infinity() {
+fn numbers_beyond_a_type_are_stored_as_infinity() {
     let large = "UnaryPointwise.abs (%X) -> (%a)
   BinaryPointwise.add (%a, 2.0) -> (%b)
   BinaryPointwise.mul (%b, 1e6) -> (%c)
@@ -455,14 +455,14 @@ fn what_a_type_does_not_hold_is_stored_as_an_infinity() {
     bad(&of_elements("f16", large, &steps(lost)), Code::WrongElement);
 }
 
-/// As `carbyne simulate CHILD --against PARENT`.
+/// Runs `carbyne simulate CHILD --against PARENT`.
 fn compared(child: &str, parent: &str, options: &Options) -> Result<Vec<u64>, (Code, String)> {
     let table = AtomTable::new(Arch::Sm80);
     let (child, parent) = (program(child), program(parent));
     let options = &Options { between: Between::for_parent(&parent), ..options.clone() };
     let report = carbyne_simulate::simulate(&child, &table, options);
     let report = report.map_err(|e| (e.code, e.message))?;
-    let all = against(&parent, &table, options, (&child, &report));
+    let all = compare_with_parent(&parent, &table, options, (&child, &report));
     all.map(|all| all.iter().map(|c| c.elements).collect()).map_err(|e| (e.code, e.message))
 }
 
@@ -470,23 +470,23 @@ fn compared(child: &str, parent: &str, options: &Options) -> Result<Vec<u64>, (C
 fn edits_are_compared_with_their_parent() {
     let plain = Options::default();
     assert_eq!(compared(SOFTMAX, SOFTMAX, &plain), Ok(vec![128]));
-    // A parent that is executed: it does not say what it means.
+    // A parent without a meaning, which is executed.
     let start = SOFTMAX.find(" means {").unwrap();
     let end = SOFTMAX.find("} {").unwrap();
     let silent = format!("{}{}", &SOFTMAX[..start], &SOFTMAX[end + 1..]);
     assert_eq!(compared(SOFTMAX, &silent, &plain), Ok(vec![128]));
     assert_eq!(compared(&silent, SOFTMAX, &plain), Ok(vec![128]));
-    // The child of a silent parent does something else, and says nothing about it.
+    // The child of a parent without a meaning computes something else, and has no meaning either.
     let other = silent.replace("UnaryPointwise.exp <<<", "UnaryPointwise.exp2 <<<");
     for parent in [&silent, SOFTMAX] {
         let (code, message) = compared(&other, parent, &plain).unwrap_err();
         assert_eq!(code, Code::WrongElement);
         assert!(message.contains("the parent means"), "{message}");
     }
-    // Some blocks of both are some elements of both.
+    // Some blocks of both programs give some elements of both.
     let some = Options { blocks: Some(2), ..Options::default() };
     assert_eq!(compared(SOFTMAX, &silent, &some), Ok(vec![64]));
-    // Two kernels where the parent has one.
+    // Two kernels in place of the parent's single one.
     let two = "carbyne 2
 %X:[4,32].f16.GL
 %T:[4,32].f32.GL
@@ -506,7 +506,7 @@ Spec @second (%T) -> (%Y) means {
 }
 
 #[test]
-fn what_cannot_be_compared_with_a_parent_is_an_error() {
+fn programs_without_common_tensors_are_an_error() {
     let plain = Options::default();
     let renamed = SOFTMAX.replace("%Y", "%Z");
     let (code, message) = compared(&renamed, SOFTMAX, &plain).unwrap_err();
@@ -519,7 +519,7 @@ fn what_cannot_be_compared_with_a_parent_is_an_error() {
     assert!(code == Code::OtherSpec && message.contains("f32"), "{message}");
     let (code, message) = compared(SOFTMAX, "carbyne 2\n%X:[4,32].f16.GL\n", &plain).unwrap_err();
     assert!(code == Code::OtherSpec && message.contains("nothing"), "{message}");
-    // The program and its parent run other blocks.
+    // The program and its parent run different blocks.
     let start = SOFTMAX.find(" means {").unwrap();
     let end = SOFTMAX.find("} {").unwrap();
     let silent = format!("{}{}", &SOFTMAX[..start], &SOFTMAX[end + 1..]);
@@ -528,6 +528,6 @@ fn what_cannot_be_compared_with_a_parent_is_an_error() {
         .replace("[@i, @t]", "[3 - @j, @t]");
     let one = Options { blocks: Some(1), ..Options::default() };
     let (code, message) = compared(&backwards, &silent, &one).unwrap_err();
-    assert!(code == Code::OtherSpec && message.contains("nothing of %Y"), "{message}");
+    assert!(code == Code::OtherSpec && message.contains("no element of %Y"), "{message}");
     assert_eq!(compared(&backwards, &silent, &plain), Ok(vec![128]));
 }

@@ -1,5 +1,6 @@
-//! Memory follows the blocks in flight, not the grid: inputs are computed where they are read. The
-//! peak of a process is measured, so this program starts itself again for this test alone.
+//! Memory use depends on the blocks in flight, not on the grid: inputs are computed when they are
+//! read. The test measures the peak of a process, so this program starts itself again for this test
+//! alone.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_simulate::{Inputs, Options, simulate};
@@ -7,7 +8,7 @@ use carbyne_simulate::{Inputs, Options, simulate};
 const GEMM: &str = include_str!("../../../examples/ampere_gemm_by_hand.cby");
 const SIZES: &str = "let M = 256, N = 256, K = 128\n";
 
-/// Most bytes that the process has held so far; none where the system does not say.
+/// The peak memory of the process in bytes; none if the system does not provide it.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
@@ -30,7 +31,7 @@ fn four_blocks(n: i64) {
     assert_eq!(kernel.multiply_adds, 4 * 128 * 128 * n as u64);
 }
 
-/// Set where the process runs this test alone.
+/// The variable that is set in the process that runs this test alone.
 const ALONE: &str = "CARBYNE_TEST_ALONE";
 
 #[test]
@@ -59,8 +60,8 @@ fn large_products_take_no_more_memory_than_their_blocks() {
     four_blocks(8192);
     let large = peak().expect("as before");
     println!("peak: {before} bytes at first, {small} behind 512³, {large} behind 8192³");
-    // The matrices of the larger product alone are 384 MiB; what four blocks touch of them is not
-    // kept.
+    // The matrices of the larger product alone have 384 MiB; the parts that four blocks access are
+    // not stored.
     assert!(large < 1 << 30, "{large} bytes");
     assert!(large - small < 64 << 20, "{small} bytes for 512³, {large} for 8192³");
 }

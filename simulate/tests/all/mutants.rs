@@ -1,13 +1,12 @@
-//! Correct pipelines, and what becomes of them when one synchronization is left out, moved or
-//! changed.
+//! Mutations of correct pipelines: one synchronization is removed, moved or changed.
 //!
-//! The programs of `mutants/` are right and run without a report. The comment behind each statement
-//! that synchronizes says what every single change of it is reported as:
-//! `// delete=S0502 later=S0502 earlier=ok(why it is as good)`. Changes are: `delete`; `earlier`
-//! and `later`, past the neighboring statement, unless that is the same; `parity` of a wait;
-//! `fewer` and `more` arrivals of an init, bytes of an `expect`, groups of a wait. A change without
-//! a neighbor or a number does not exist. The code reported is the verifier's where it refuses the
-//! text; `ok` must give a reason.
+//! The programs of `mutants/` are correct and run without a report. The comment after each
+//! synchronization statement lists the expected code for every single mutation of the statement:
+//! `// delete=S0502 later=S0502 earlier=ok(why it is as good)`. Mutations are: `delete`; `earlier`
+//! and `later`, past the neighboring statement, unless that is equal; `parity` of a wait; `fewer`
+//! and `more` for arrivals of an init, bytes of an `expect`, and groups of a wait. A mutation
+//! without a neighbor or a number does not exist. If the verifier refuses the text, the code is the
+//! verifier's; `ok` must give a reason.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{BinOp, Expr, Module, Name, Stmt, StmtKind, SyncArg, SyncOp};
@@ -16,7 +15,8 @@ use carbyne_ir::{resolve, text, verify};
 use carbyne_simulate::{Inputs, Options, simulate};
 use std::collections::BTreeMap;
 
-/// One change of one statement, found by its number among all that synchronize.
+/// One mutation of one statement, which is given by its number among the synchronization
+/// statements.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     Delete,
@@ -61,7 +61,8 @@ fn lists<'m>(stmts: &'m mut Vec<Stmt>, visit: &mut dyn FnMut(&mut Vec<Stmt>) -> 
     bodies.any(|b| lists(&mut b.stmts, visit))
 }
 
-/// The statements that synchronize, in the order of the lists: their text and the comment behind.
+/// The synchronization statements, in the order of the lists: the text and the comment after the
+/// statement.
 fn marked(module: &Module, src: &str) -> Vec<(String, String)> {
     let mut all = vec![];
     let mut copy = module.clone();
@@ -76,7 +77,7 @@ fn marked(module: &Module, src: &str) -> Vec<(String, String)> {
     all
 }
 
-/// The module with the statement changed; none where there is nothing to change.
+/// The module with the mutated statement; none if the mutation does not exist.
 fn changed(module: &Module, number: usize, change: Change) -> Option<Module> {
     let mut copy = module.clone();
     let (mut seen, mut done) = (0, false);
@@ -91,7 +92,7 @@ fn changed(module: &Module, number: usize, change: Change) -> Option<Module> {
             Change::Delete => {
                 list.remove(i);
                 if list.is_empty() {
-                    // An empty body is another error.
+                    // An empty body would be another error.
                     let nothing = vec![(Name::new("left_out"), Expr::int(0))];
                     list.push(Stmt::new(StmtKind::Let(nothing)));
                 }
@@ -106,8 +107,7 @@ fn changed(module: &Module, number: usize, change: Change) -> Option<Module> {
     done.then_some(copy)
 }
 
-/// Exchanges a statement with the next; declarations stay before their uses, which resolving sees
-/// to.
+/// Exchanges a statement with the next one. Resolution refuses a use before its declaration.
 fn exchange(list: &mut [Stmt], i: usize) -> bool {
     let same = list[i].kind == list[i + 1].kind;
     list.swap(i, i + 1);
@@ -120,7 +120,7 @@ fn renumber(stmt: &mut Stmt, change: Change) -> bool {
         SyncOp::MbarrierWait => (1, change == Change::Parity),
         SyncOp::MbarrierInit => (1, change != Change::Parity),
         SyncOp::MbarrierExpect => (16, change != Change::Parity),
-        // One group more is let through; fewer only wait longer.
+        // The wait allows one more group; with fewer groups, it only waits longer.
         SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait => {
             (1, change == Change::More)
         }
@@ -136,7 +136,7 @@ fn renumber(stmt: &mut Stmt, change: Change) -> bool {
     true
 }
 
-/// `ok`, or the code of the first error.
+/// The result `ok`, or the code of the first error.
 fn outcome(module: &Module, table: &AtomTable, schedule: Option<u64>) -> (String, String) {
     let src = text::print(module);
     let fault = |code: &str, what: String| (code.to_owned(), format!("{what}\n{src}"));
@@ -160,15 +160,15 @@ fn outcome(module: &Module, table: &AtomTable, schedule: Option<u64>) -> (String
     }
 }
 
-/// Races and missing fences are about two accesses, save where the other is the end of the block,
-/// or where no fence stands anywhere before.
+/// Races and missing fences name two accesses, unless the second is the end of the block, or no
+/// fence exists before.
 fn is_about_two(e: &Diagnostic) -> bool {
     let alone = ["may end while", "an asynchronous MatMul without a fence before"];
     matches!(e.code, Code::Race | Code::MissingFence)
         && !alone.iter().any(|a| e.message.contains(a))
 }
 
-/// `delete=S0502 later=ok(it is waited for below)`
+/// Parses expectations such as `delete=S0502 later=ok(it is waited for below)`.
 fn expectations(comment: &str) -> BTreeMap<&str, &str> {
     let mut rest = comment.trim();
     let mut map = BTreeMap::new();
@@ -199,13 +199,15 @@ fn check(name: &str, src: &str, arch: Arch) -> (usize, Vec<String>) {
             let Some(mutant) = changed(&module, number, change) else { continue };
             n += 1;
             let (code, why) = outcome(&mutant, &table, None);
-            // Under other schedules something may come first that is another error of the same
-            // change.
+            // Under other schedules, another error of this mutation may come first.
             for seed in 1..=3 {
                 let (other, why) = outcome(&mutant, &table, Some(seed));
                 if (other == "ok") != (code == "ok") {
                     let first = why.lines().next().unwrap_or("");
-                    wrong.push(format!("{statement}: {word}={other} under schedule {seed}, {code} else\n    {first}"));
+                    wrong.push(format!(
+                        "{statement}: {word}={other} under schedule {seed}, {code} otherwise\n    \
+                         {first}"
+                    ));
                 }
             }
             let want = expected.remove(word).unwrap_or("nothing");
@@ -224,7 +226,7 @@ fn check(name: &str, src: &str, arch: Arch) -> (usize, Vec<String>) {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn every_change_is_reported_as_what_it_is() {
+fn every_mutation_is_reported_with_its_code() {
     let mut all = vec![];
     for (name, src, arch) in PROGRAMS {
         let (n, wrong) = check(name, src, arch);
@@ -234,11 +236,11 @@ fn every_change_is_reported_as_what_it_is() {
     assert!(all.is_empty(), "{}", all.join("\n"));
 }
 
-/// The module without a statement, found by its number in the order of the lists, and its line;
-/// none for a kernel.
+/// The module without a statement, which is given by its number in the order of the lists, and its
+/// line; none for a kernel.
 fn without(module: &Module, src: &str, number: usize) -> Option<(String, Option<Module>)> {
     let mut copy = module.clone();
-    // Without its kernel a program does nothing.
+    // Without its kernel, a program does nothing.
     let kernels = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_some());
     let top = copy.items.iter().position(kernels)?;
     let (mut seen, mut removed) = (0, None);

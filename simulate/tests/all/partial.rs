@@ -1,5 +1,4 @@
-//! Tiles that reach over the end of a mode: what lies outside reads as zero and is not written,
-//! whoever accesses it.
+//! Partial tiles: elements outside read as zero and are not written, for every kind of access.
 
 use crate::support::{bad_with, good, run};
 use carbyne_ir::diag::Code;
@@ -33,7 +32,7 @@ fn at(report: &Report, name: &str, place: &[i64]) -> f32 {
     f32::from_bits(bits.unwrap_or_else(|| panic!("{name}{place:?} is undefined")) as u32)
 }
 
-/// All different, none zero.
+/// Numbers that are all different and not zero.
 fn number(r: i64, c: i64) -> f32 {
     (1 + r * 64 + c) as f32
 }
@@ -94,7 +93,7 @@ const BODIES: [&str; 6] = [
 ];
 
 #[test]
-fn every_way_of_moving_a_tile_moves_what_there_is() {
+fn every_way_of_moving_a_tile_moves_existing_elements() {
     for body in BODIES {
         for (m, n) in [(100, 37), (131, 77), (16, 8), (17, 8), (1, 1), (15, 9)] {
             let arrays = [("A", matrix(m, n, number))];
@@ -134,15 +133,15 @@ fn nothing_is_written_behind_the_end() {
 }
 
 #[test]
-fn what_lies_outside_reads_as_zero() {
-    // Tiles of the matrix are moved to whole tiles.
+fn elements_outside_read_as_zero() {
+    // Tiles of the matrix are moved to complete tiles.
     for body in BODIES {
         let text = tiled("let M = 20, N = 10\n%A:[M,N].f32.GL\n%Z:[32,16].f32.GL\n", body)
             .replace("-> (%B) {", "-> (%Z) {")
             .replace("Move @k", "Spec @k")
             .replace("%b = %B", "%b = %Z");
         if text.contains("tile([5,3])") {
-            // These tiles do not divide 16 by 8: of Z they do not reach into the next tile.
+            // These tiles do not divide 16 by 8, and do not reach into the next tile of Z.
             continue;
         }
         let report = good(&text, &with(&[("A", matrix(20, 10, number))], &[]));
@@ -154,11 +153,11 @@ fn what_lies_outside_reads_as_zero() {
 }
 
 #[test]
-fn elements_that_are_there_are_compared_and_others_are_not() {
+fn only_existing_elements_are_compared() {
     let wrong = "  Move (%a) -> (%x)\n  %y = %x * 2\n  Move (%y) -> (%b)\n";
     let e = bad_with(&tiled(&constant(17, 9), wrong), Code::WrongElement, &Options::default());
     assert!(e.message.starts_with("%B["), "{e}");
-    // The body of a nested spec writes what it means where there are elements, and ones elsewhere.
+    // The body of a nested spec writes its meaning to existing elements, and ones elsewhere.
     let text = "carbyne 2
 let M = 3
 %A:[M].f32.GL
@@ -231,7 +230,7 @@ Spec @softmax <<<#grid:[@i < ceil_div(M, 8)], #cta:[32]>>> (%X) -> (%Y) means {
 }
 
 #[test]
-fn asynchronous_copies_bring_zeros_and_are_counted_for_what_they_read() {
+fn asynchronous_copies_write_zeros_and_count_read_bytes() {
     let text = |n: i64| {
         format!(
             "carbyne 2
@@ -266,8 +265,8 @@ Spec @k <<<#grid:[1], #cta:[@t < 32]>>> (%A) -> (%Z) {{
 }
 
 #[test]
-fn atoms_access_what_there_is() {
-    // Two blocks add to one tensor of 70 numbers; the second has threads without any.
+fn atoms_access_existing_elements_only() {
+    // Two blocks add to one tensor of 70 numbers; the second has threads without elements.
     let text = "carbyne 2
 let N = 70
 %A:[N].f32.GL
@@ -284,7 +283,7 @@ Spec @k <<<#grid:[@b < 2], #cta:[@t < 64]>>> (%A, %S) -> (%S) {
     let [load, add] = &report.kernels[0].leaves[..] else { panic!("{:?}", report.kernels[0]) };
     assert_eq!((load.count.global.bytes, add.count.global.bytes), (4 * 70, 4 * 70));
     assert_eq!((load.count.global.sectors, add.count.global.sectors), (9, 9));
-    // Vectors that lie in part behind the end need an aligned address, and no other threads do.
+    // Vectors that are partly beyond the end need an aligned address, as all others do.
     let text = "carbyne 2
 let N = 70
 %A:[N].f32.GL
@@ -304,9 +303,9 @@ Spec @k <<<#grid:[1], #cta:[@t < 32]>>> (%A) -> (%Z) {
 }
 
 #[test]
-fn what_would_be_written_outside_is_not_read() {
-    // Thread 5 writes what the others may read; of a tensor of 20 numbers nobody is to move what
-    // lies from 20 on.
+fn elements_written_outside_are_not_read() {
+    // Thread 5 writes elements that the others may read; for a tensor of 20 numbers, no thread may
+    // move elements from 20 on.
     let text = |n: i64, atom: &str| {
         format!(
             "carbyne 2
@@ -359,13 +358,13 @@ Spec @gather <<<#grid:[@i < ceil_div(M, 8)], #cta:[32]>>> (%A, %rows) -> (%C) me
     }
 }
 
-/// A matrix, how it lies in memory, and how its tiles are moved.
+/// A matrix, its layout in memory, and the way its tiles are moved.
 #[derive(Clone, Debug)]
 struct Tiled {
     extents: [i64; 2],
     tile: [i64; 2],
     inner: [i64; 2],
-    /// Of the input and of the output: whether rows are the fastest, and gaps behind them.
+    /// For the input and for the output: whether rows are the fastest, and the gaps after them.
     lies: [(bool, i64); 2],
     symbols: bool,
     way: usize,
@@ -467,7 +466,7 @@ proptest! {
     #![proptest_config(testing::config(200))]
 
     #[test]
-    fn any_tiles_move_what_there_is_and_nothing_else(tiled in tiles()) {
+    fn any_tiles_move_exactly_the_existing_elements(tiled in tiles()) {
         let [m, n] = tiled.extents;
         let symbols = if tiled.symbols { vec![("M", m), ("N", n)] } else { vec![] };
         let mut arrays = vec![("A", matrix(m, n, number))];
@@ -488,9 +487,9 @@ proptest! {
     }
 }
 
-/// A step of a chain on a tile: what it computes of `x` and a number, in the kernel and in what the
-/// spec means, whether it is written where `x` is, and whether the number is a tensor of one
-/// element or of as many as the tile.
+/// A step of a chain on a tile: its function of `x` and a number, in the kernel and in the meaning;
+/// whether its result overwrites `x`; and whether the number is a tensor of one element or of as
+/// many elements as the tile.
 #[derive(Clone, Debug)]
 struct ChainStep {
     op: usize,
@@ -499,7 +498,7 @@ struct ChainStep {
     wide: Option<bool>,
 }
 
-/// By `x` and `n`.
+/// The functions of `x` and `n`.
 const STEPS: [&str; 9] = [
     "x - n",
     "x + n",
@@ -519,7 +518,7 @@ fn chain_steps() -> impl Strategy<Value = (i64, usize, bool, Vec<ChainStep>)> {
     (1i64..=64, 0usize..3, any::<bool>(), prop::collection::vec(step, 1..5))
 }
 
-/// A kernel that reduces what a chain makes of rows of `n` elements, in tiles of 64.
+/// A kernel that reduces the result of a chain on rows of `n` elements, in tiles of 64.
 fn chain(n: i64, reduction: &str, shared: bool, steps: &[ChainStep]) -> String {
     let (mut means, mut body) = ("  %x0 = %X * 1.0\n".to_owned(), String::new());
     body.push_str(match shared {
@@ -575,17 +574,17 @@ Spec @k <<<#grid:[@i < 2], #cta:[32]>>> (%X) -> (%Y) means {{
 proptest! {
     #![proptest_config(testing::config(96))]
 
-    /// What a chain makes of elements outside does not meet what it makes of the others, wherever
-    /// it is written.
+    /// The results of a chain outside of the tile do not affect the others, for any output of the
+    /// chain.
     #[test]
-    fn chains_of_partial_tiles_mean_what_they_are((n, reduction, shared, steps) in chain_steps()) {
+    fn chains_of_partial_tiles_have_meaning((n, reduction, shared, steps) in chain_steps()) {
         let text = chain(n, ["sum", "max", "min"][reduction], shared, &steps);
         good(&text, &Options { inputs: Inputs::Ints(5), ..with(&[], &[]) });
     }
 }
 
 #[test]
-fn what_is_combined_in_place_is_left_out_outside() {
+fn combining_in_place_skips_elements_outside() {
     for in_place in [false, true] {
         for wide in [None, Some(false), Some(true)] {
             let step = ChainStep { op: 0, number: 1, in_place, wide };
@@ -595,8 +594,8 @@ fn what_is_combined_in_place_is_left_out_outside() {
     }
 }
 
-/// Accumulators that begin as constants end where the tiles end that they are made of; what is
-/// chosen by coordinates is chosen.
+/// Accumulators that begin as constants end with their tiles; elements chosen by coordinates are
+/// chosen.
 #[test]
 fn accumulators_end_where_their_tiles_do() {
     for (what, text) in [
@@ -724,7 +723,7 @@ Spec @k <<<#grid:[1], #cta:[32]>>> (%X) -> (%Y) means {
         let wrong = run(text, &with(&[], &[])).err();
         assert!(wrong.is_none(), "{what}: {wrong:?}");
     }
-    // Sums of tiles that differ from iteration to iteration are of all elements.
+    // Sums of tiles that differ between iterations include all elements.
     let sums = "carbyne 2
 %X:[16,40].f32.GL
 %Y:[16,1].f32.GL

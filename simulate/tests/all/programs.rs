@@ -1,11 +1,11 @@
-//! Small programs, right and wrong: what runs, and what each mistake is called.
+//! Small programs, correct and wrong, with the code of each error.
 
 use crate::support::{bad, bad_with, good, run, unverified};
 use carbyne_ir::diag::Code;
 use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::{Array, Inputs, Options};
 
-/// 64 threads exchange neighbors through shared memory, over and over.
+/// 64 threads exchange neighbors through shared memory, repeatedly.
 fn exchange(first: &str, second: &str) -> String {
     format!(
         "carbyne 2
@@ -52,7 +52,7 @@ fn a_missing_barrier_before_reading() {
 
 #[test]
 fn a_missing_barrier_before_overwriting() {
-    // The barrier at the loop's end is what keeps the next iteration's writes from the reads.
+    // The barrier at the loop's end separates the writes of the next iteration from the reads.
     let text = exchange("barrier", "// HERE").replace("    barrier\n  }", "  }");
     let e = bad(&text, Code::Race);
     assert!(e.message.contains("thread 63 reads %s[0]"), "{e}");
@@ -73,7 +73,8 @@ fn lanes_of_a_warp_need_a_barrier_too() {
     assert!(e.message.contains("thread 31 writes %s[31] (line 12), thread 0 reads it"), "{e}");
 }
 
-/// Warp 0 fills a slot and hands it to warp 1, which hands it back empty; each in code of its own.
+/// Warp 0 fills a slot and passes it to warp 1, which returns it empty; each warp executes its own
+/// code.
 fn ping_pong(full: &str, empty: &str) -> String {
     format!(
         "carbyne 2
@@ -110,18 +111,18 @@ Move @copy <<<#grid, #cta>>> (%in) -> (%out) {{
 fn warps_with_roles_go_their_own_way() {
     let right = ping_pong("barrier(#both)", "barrier(#both)");
     unverified(&right).unwrap();
-    // One barrier less a round: the warps stay in step for a while, and race.
+    // With one barrier less per round, the warps stay in step for a while, and then race.
     let e = unverified(&ping_pong("barrier(#both)", "")).err().unwrap();
     assert_eq!(e.code, Code::Race, "{e}");
-    // The second warp waits for the first to arrive once more.
+    // The second warp waits for another arrival of the first.
     let more = right.replacen("k < 4", "k < 3", 1);
     let e = unverified(&more).err().unwrap();
     assert_eq!(e.code, Code::Deadlock, "{e}");
-    assert!(e.label.contains("32 threads do not, thread 0 among them"), "{}", e.label);
+    assert!(e.label.contains("32 threads do not arrive, for example thread 0"), "{}", e.label);
 }
 
 #[test]
-fn named_barriers_order_those_who_pass_them() {
+fn named_barriers_order_their_threads() {
     let text = |barrier: &str| {
         format!(
             "carbyne 2
@@ -168,7 +169,7 @@ Init @none <<<#grid, #cta>>> (0) -> (%out) {
     assert!(e.message.starts_with("%x[1] is read"), "{e}");
     let shared = text.replace("[2].f32.RF", "[2].f32.SH");
     assert!(bad(&shared, Code::Uninitialized).message.starts_with("%x[1] is read"));
-    // An output is no input: what it held before cannot be relied on.
+    // An output is not an input: its previous elements are undefined.
     let output = text.replace("(%x[1]) -> (%out[@t])", "(%out[@t]) -> (%x[1])");
     assert!(bad(&output, Code::Uninitialized).message.starts_with("%out[0] is read"));
 }
@@ -223,7 +224,7 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
     let e = bad(text, Code::WrongElement);
     assert!(e.message.starts_with("%s[0,1] is"), "{e}");
     assert!(e.related[0].1.contains("thread 1, line 12"), "{:?}", e.related);
-    // Nothing is compared without checks, and the two mistakes cancel out.
+    // Without checks, nothing is compared, and the two mistakes cancel out.
     good(text, &Options { check: false, ..Options::default() });
 }
 
@@ -243,7 +244,7 @@ Move @half <<<#grid, #cta>>> (%A) -> (%B) { // HERE
 }
 ";
     assert_eq!(bad(text, Code::WrongElement).message, "%B[45] is never written");
-    // A sample of blocks says nothing about the others.
+    // A sample of blocks contains no information about the others.
     let report = good(text, &Options { blocks: Some(1), ..Options::default() });
     assert!(!report.kernels[0].complete && report.outputs.get("B").is_none());
     assert!(report.outputs.element("B", &[3]).is_some());
@@ -315,7 +316,7 @@ fn arrays_are_the_users_own() {
         }
     };
     let mut options = Options::default();
-    // A picks row m of B times m, as far as there are rows.
+    // A selects row m of B times m, for each existing row.
     options.arrays.insert(
         "A".to_owned(),
         array(&[32, 24], &|i| if i / 24 == i % 24 { (i / 24) as f32 } else { 0.0 }),
@@ -436,7 +437,7 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {{
     good(&text("async.commit\n  async.wait(0)", ""), &Options::default());
     for sync in ["", "async.commit", "async.wait(0)", "async.commit\n  async.wait(1)"] {
         let e = bad(&text(sync, "// HERE"), Code::Uninitialized);
-        assert!(e.message.contains("while an asynchronous copy to it is under way"), "{sync}: {e}");
+        assert!(e.message.contains("while an asynchronous copy to it is pending"), "{sync}: {e}");
         assert_eq!(e.related.len(), 1);
     }
 }

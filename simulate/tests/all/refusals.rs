@@ -1,4 +1,4 @@
-//! What cannot be executed is refused with its reason, and results never depend on chance.
+//! Programs that cannot be executed are refused with a reason, and results are deterministic.
 
 use crate::support::{bad, bad_with, good, run, unverified};
 use carbyne_ir::diag::Code;
@@ -24,10 +24,12 @@ Move @k <<<#grid, #cta>>> (%A) -> (%B) {{
 #[test]
 fn groups_without_common_operands_have_no_meaning() {
     let private = kernel("Allocate %x:[64].f32.RF\n  Move <<<#grid, #cta>>> (%A) -> (%x) // HERE");
-    assert!(bad(&private, Code::NoDenotation).label.contains("only each thread its own"));
+    assert!(bad(&private, Code::NoDenotation).label.contains("each thread has its own"));
     let views = kernel("Move <<<#grid, #cta>>> (%A[@t]) -> (%B[@t]) // HERE");
     assert!(
-        bad(&views, Code::NoDenotation).label.contains("each thread of the group has its own view")
+        bad(&views, Code::NoDenotation)
+            .label
+            .contains("the threads of the group have different views")
     );
 }
 
@@ -41,7 +43,8 @@ fn atoms_must_fit() {
         ("ld.golbal.b32", Code::UnknownAtom, ""),
     ] {
         let text = kernel(&format!(
-            "Allocate %x:[1].f32.RF\n  Move <<<#grid, #one>>> (%A[@t]) -> (%x[0]) atom={atom} // HERE"
+            "Allocate %x:[1].f32.RF\n  \
+             Move <<<#grid, #one>>> (%A[@t]) -> (%x[0]) atom={atom} // HERE"
         ));
         let e = bad(&text, code);
         assert!(e.label.contains(label), "{atom}: {}", e.label);
@@ -52,7 +55,7 @@ fn atoms_must_fit() {
 }
 
 #[test]
-fn warps_execute_their_atoms_whole() {
+fn atoms_need_complete_warps() {
     let text = kernel(
         "Allocate %s:[16,16].f16.SH
   Allocate %x:[8].f16.RF
@@ -65,7 +68,7 @@ fn warps_execute_their_atoms_whole() {
     );
     let e = unverified(&text).err().unwrap();
     assert_eq!((e.code, e.span.line_col(&text).0), (Code::Deadlock, 15), "{e}");
-    assert_eq!(e.label, "1 lanes are absent, and its membermask names them");
+    assert_eq!(e.label, "1 lanes of the instruction's membermask are not active");
     let all = text.replace("@t != 40", "@t < 64");
     let e = unverified(&all).err().unwrap();
     assert!(
@@ -103,7 +106,7 @@ fn bodies_of_generic_specs_and_fragments_are_reported_as_not_compared() {
     assert_eq!((k.specs, k.elements), (0, 64));
     assert_eq!(
         k.unchecked,
-        [(10, "each thread of a group has its own view of an operand".to_owned())]
+        [(10, "the threads of a group have different views of an operand".to_owned())]
     );
 }
 
@@ -117,7 +120,7 @@ fn runs_are_repeatable() {
     let reports: Vec<_> = (0..2).map(|_| good(&text, &Options::default())).collect();
     assert_eq!(reports[0].kernels, reports[1].kernels);
     assert_eq!(reports[0].outputs.get("C"), reports[1].outputs.get("C"));
-    // The same mistake is found at the same place, whichever block comes to it first.
+    // The error is reported for one place, independently of the block that reaches it first.
     let wrong = text.replace("s * 2 + @half", "s * 2 + 1 - @half");
     let errors: Vec<_> = (0..2).map(|_| run(&wrong, &Options::default()).err().unwrap()).collect();
     assert_eq!(errors[0], errors[1]);

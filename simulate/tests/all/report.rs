@@ -1,4 +1,4 @@
-//! What is counted and how near results are, on programs small enough to count by hand.
+//! Counts and deviations in reports, on programs small enough to count by hand.
 
 use crate::support::{good, run};
 use carbyne_ir::diag::Code;
@@ -8,7 +8,7 @@ fn only(text: &str, options: &Options) -> KernelReport {
     good(text, options).kernels.remove(0)
 }
 
-/// 64 threads on vectors of 64 numbers a block.
+/// 64 threads on vectors of 64 numbers per block.
 fn kernel(blocks: usize, body: &str) -> String {
     format!(
         "carbyne 2
@@ -43,7 +43,7 @@ fn a_cast_is_half_a_unit_away() {
 }
 
 #[test]
-fn nothing_is_said_of_what_is_not_compared() {
+fn uncompared_kernels_have_no_deviations() {
     let options = Options { check: false, ..Options::default() };
     assert!(only(&kernel(4, CAST), &options).numerics.is_empty());
 }
@@ -77,8 +77,7 @@ fn the_same_value_twice_is_a_warning() {
 
 #[test]
 fn registers_live_while_they_are_needed() {
-    // %x is dead behind the sum, %y begins there; %z is carried around the loop; %u is read by
-    // nobody.
+    // %x is dead after the sum, where %y begins; %z is live around the loop; no statement reads %u.
     let body = "Allocate %x:[4].f32.RF
   Allocate %y:[1].f32.RF
   Allocate %z:[2].f32.RF
@@ -126,14 +125,14 @@ fn a_sample_is_as_large_as_its_steps() {
         let some = only(&kernel(16, CAST), &options);
         assert_eq!((some.blocks_run.len(), some.sampled), (n, n < 16), "{sample}");
     }
-    // Who asks for blocks gets these.
+    // An explicit number of blocks is respected.
     let options = Options { sample: Some(0), blocks: Some(3), ..Options::default() };
     let some = only(&kernel(16, CAST), &options);
     assert_eq!((some.blocks_run, some.sampled), (vec![0, 5, 10], false));
 }
 
 #[test]
-fn what_a_later_kernel_reads_is_whole() {
+fn inputs_of_later_kernels_are_complete() {
     let second = "
 %C:[1024].f32.GL
 UnaryPointwise.cast @l <<<#grid, #cta>>> (%B) -> (%C) {
@@ -144,13 +143,14 @@ UnaryPointwise.cast @l <<<#grid, #cta>>> (%B) -> (%C) {
 ";
     let options = Options { sample: Some(0), ..Options::default() };
     let report = good(&format!("{}{second}", kernel(16, CAST)), &options);
-    // One block of each runs; what the other blocks of the first write follows from what it means.
+    // One block of each kernel runs; the meaning supplies the results of the first kernel's other
+    // blocks.
     let ran = |report: &Report| -> Vec<(usize, bool)> {
         report.kernels.iter().map(|k| (k.blocks_run.len(), k.filled)).collect()
     };
     assert_eq!(ran(&report), [(1, true), (1, false)]);
     assert!(report.kernels.iter().all(|k| k.checked && k.elements > 0));
-    // One that does not say what it means runs whole, whatever is asked for.
+    // All blocks of a kernel without a meaning run, independently of the options.
     let text = format!("{}{second}", kernel(16, CAST)).replace("UnaryPointwise.cast @k", "Spec @k");
     for options in [options, Options { blocks: Some(1), ..Options::default() }] {
         assert_eq!(ran(&good(&text, &options)), [(16, false), (1, false)]);
@@ -160,7 +160,7 @@ UnaryPointwise.cast @l <<<#grid, #cta>>> (%B) -> (%C) {
     assert!(error.code == Code::StepBudget && error.message.contains("later kernel"), "{error}");
 }
 
-/// A grid of 4096 blocks, of which those from `first` to below `end` copy 64 numbers each.
+/// A grid of 4096 blocks; those from `first` to below `end` copy 64 numbers each.
 fn few_work(first: i64, end: i64) -> String {
     format!(
         "carbyne 2
@@ -183,10 +183,10 @@ fn a_sample_has_blocks_with_work() {
     let sample = Options { sample: Some(4 * all.steps_per_block), ..Options::default() };
     let even = only(&few_work(0, 4096), &sample);
     assert_eq!((even.blocks_run, even.idle), (vec![0, 1024, 2048, 3072], 0));
-    // As many as were to run find work, and no more are tried.
+    // As many blocks as requested find work, and no more are tried.
     let first = only(&few_work(0, 2048), &sample);
     assert_eq!((first.blocks_run.len() as u64 - first.idle, first.idle), (4, 2));
-    // Who asks for blocks gets these.
+    // An explicit number of blocks is respected.
     let asked = Options { blocks: Some(4), ..Options::default() };
     let asked = only(&few_work(3000, 3050), &asked);
     assert_eq!((asked.blocks_run, asked.idle), (vec![0, 1024, 2048, 3072], 4));
@@ -202,11 +202,11 @@ fn the_search_for_work_ends() {
     let none = only(&few_work(5000, 6000), &sample);
     let ran = none.blocks_run.len() as u64;
     assert!(none.idle == ran && ran <= 4 + 64 && !none.complete, "{ran} ran, {}", none.idle);
-    // The same each time.
+    // The result is deterministic.
     assert_eq!(rare, only(&few_work(2900, 3500), &sample));
 }
 
-/// Blocks that compute and write nothing are work in vain, of which there is no more than a little.
+/// Blocks that compute but write nothing count against a small limit.
 #[test]
 fn blocks_that_compute_in_vain_end_the_search() {
     let text = "carbyne 2

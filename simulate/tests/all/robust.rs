@@ -1,5 +1,6 @@
-//! No text that resolves makes the simulator panic, hang or swell: right programs are changed at
-//! random places, and whatever still resolves is run on a small budget, verified or not.
+//! No text that resolves makes the simulator panic, hang or use excessive memory. Correct programs
+//! are changed at random places, and each text that still resolves runs on a small budget, verified
+//! or not.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::testing;
@@ -17,7 +18,7 @@ impl Random {
     }
 }
 
-/// Numbers, names and everything else.
+/// Splits a text into numbers, names and all other characters.
 fn words(text: &str) -> Vec<String> {
     let mut out: Vec<String> = vec![];
     for c in text.chars() {
@@ -73,7 +74,8 @@ fn change(words: &mut Vec<String>, random: &mut Random) {
     }
 }
 
-/// Runs changed texts for a while; how many resolved and how many of those ran to their end.
+/// Runs changed texts for a while; returns the number of texts that resolved and that ran to their
+/// end.
 fn storm(seeds: &[String], seed: u64, time: Duration) -> (usize, usize) {
     let table = AtomTable::new(Arch::Sm80);
     let mut random = Random(seed | 1);

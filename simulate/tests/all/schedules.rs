@@ -1,6 +1,6 @@
-//! The order in which warps go on and asynchronous copies arrive is one of many: a program without
-//! races computes the same bits under each, and one that lacks a synchronization is reported under
-//! each.
+//! The order in which warps run and asynchronous copies arrive is one of many. A program without
+//! races computes equal bits under each order, and a program that lacks a synchronization is
+//! reported under each.
 
 use crate::support::{self, program};
 use carbyne_atoms::{Arch, AtomTable};
@@ -22,7 +22,7 @@ fn under(program: &Program, schedule: Option<u64>) -> Result<Report, String> {
     done.map_err(|e| format!("{} {e}: {} {:?}", e.code.as_str(), e.label, e.related))
 }
 
-/// All that a program wrote, and how much was counted.
+/// All results of a program, and some counts.
 fn results(report: &Report) -> (Vec<Vec<u64>>, u64, Vec<u64>) {
     let arrays = report.outputs.names().filter_map(|n| report.outputs.get(n));
     let kernels = || report.kernels.iter();
@@ -45,7 +45,7 @@ fn right_programs_compute_the_same_under_all() {
     }
 }
 
-/// Sixteen pairs of warps, one of which writes what the other reads.
+/// Sixteen pairs of warps, in which one warp reads the writes of the other.
 fn exchange(between: &str) -> String {
     format!(
         "carbyne 2
@@ -75,7 +75,8 @@ fn a_missing_barrier_is_seen_under_all() {
     for seed in 0..50 {
         assert!(under(&right, Some(seed)).is_ok(), "{seed}");
         let error = under(&wrong, Some(seed)).err().unwrap_or_default();
-        // Who reads before the other warp has written finds nothing there; else it is a race.
+        // A warp that reads before the other has written reads undefined elements; otherwise the
+        // error is a race.
         let fits = error.contains("S0502") || error.contains("S0503");
         assert!(fits, "{seed}: {error}");
     }
@@ -83,7 +84,7 @@ fn a_missing_barrier_is_seen_under_all() {
 
 #[test]
 fn schedules_differ_from_each_other() {
-    // Which of two wrong accesses comes first depends on the schedule: they are drawn indeed.
+    // The first of two wrong accesses depends on the schedule, so schedules really differ.
     let wrong = program(&exchange(""));
     let mut errors: Vec<String> =
         (0..50).map(|seed| under(&wrong, Some(seed)).err().unwrap_or_default()).collect();
@@ -96,7 +97,7 @@ fn schedules_differ_from_each_other() {
 
 #[test]
 fn groups_that_compute_one_output_are_compared_together() {
-    // Either warp copies its half of what the spec says of all.
+    // Each warp copies its half of a spec that is executed by both.
     let text = exchange("barrier").replace(
         "Move <<<#grid, #one>>> (%A[@t]) -> (%s[@t])",
         "Move <<<#grid, #w>>> (%A) -> (%s) {
@@ -108,7 +109,7 @@ fn groups_that_compute_one_output_are_compared_together() {
         let report = under(&program, Some(seed)).unwrap_or_else(|e| panic!("{seed}: {e}"));
         assert_eq!(report.kernels[0].elements, 16 * 2 * 64, "{seed}");
     }
-    // One that copies less is found.
+    // A warp that copies less is detected.
     let wrong = text.replace("(%A[@t]) -> (%s[@t])", "(%A[@t / 48]) -> (%s[@t])");
     let wrong = support::program(&wrong);
     for seed in 0..10 {

@@ -1,11 +1,11 @@
-//! From a program's text to the simulator's answer.
+//! Helpers that run the text of a program in the simulator.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::Program;
 use carbyne_simulate::{Options, Report, simulate};
 
-/// The program of a text that is right.
+/// The program of a correct text.
 pub(crate) fn program(text: &str) -> Program {
     let module =
         carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", list(&e.into_vec())));
@@ -25,7 +25,7 @@ pub(crate) fn run(text: &str, options: &Options) -> Result<Report, Box<Diagnosti
     simulate(&program(text), &AtomTable::new(Arch::Sm80), options)
 }
 
-/// Runs a text that the verifier need not accept: the simulator does not rely on it.
+/// Runs a text that the verifier may refuse: the simulator does not depend on it.
 pub(crate) fn unverified(text: &str) -> Result<Report, Box<Diagnostic>> {
     let module =
         carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", list(&e.into_vec())));
@@ -34,7 +34,7 @@ pub(crate) fn unverified(text: &str) -> Result<Report, Box<Diagnostic>> {
     simulate(&program, &AtomTable::new(Arch::Sm80), &Options::default())
 }
 
-/// Runs a text that must be right.
+/// Runs a text that must be correct.
 pub(crate) fn good(text: &str, options: &Options) -> Report {
     run(text, options).unwrap_or_else(|e| panic!("{e}: {} {:?} {:?}", e.label, e.related, e.notes))
 }
@@ -44,7 +44,7 @@ pub(crate) fn bad(text: &str, code: Code) -> Box<Diagnostic> {
     bad_with(text, code, &Options::default())
 }
 
-/// As [`bad`], with options.
+/// Runs a text with options that must fail with a code; see [`bad`].
 pub(crate) fn bad_with(text: &str, code: Code, options: &Options) -> Box<Diagnostic> {
     let Err(e) = run(text, options) else { panic!("nothing was found") };
     assert_eq!(e.code, code, "{e}: {}", e.label);

@@ -1,11 +1,11 @@
-//! Synchronization statements: what orders accesses, what completes copies, what is an error.
+//! Synchronization statements: order of accesses, completion of copies, and errors.
 
 use crate::support;
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_simulate::{Options, Report, simulate};
 
-/// Two warps hand values on through shared memory, the second waits for the first.
+/// Two warps pass values through shared memory; the second waits for the first.
 fn hand_on(arrive: &str, wait: &str) -> String {
     format!(
         "carbyne 2
@@ -67,15 +67,15 @@ fn a_wait_comes_after_the_arrivals_and_their_copies() {
 #[test]
 fn without_the_wait_it_is_a_race_or_too_early() {
     let arrive = "async.commit async.wait(0) mbarrier.arrive(%full)";
-    fails(&hand_on(arrive, ""), Code::Race, "no barrier stands between");
-    fails(&hand_on("mbarrier.async_arrive(%full)", ""), Code::Race, "no barrier stands between");
-    // A fresh barrier passes parity 1: that is no wait for the first phase.
-    fails(&hand_on("", "mbarrier.wait(%full, 1)"), Code::Race, "no barrier stands between");
+    fails(&hand_on(arrive, ""), Code::Race, "no barrier is between");
+    fails(&hand_on("mbarrier.async_arrive(%full)", ""), Code::Race, "no barrier is between");
+    // A new barrier passes parity 1, so this does not wait for the first phase.
+    fails(&hand_on("", "mbarrier.wait(%full, 1)"), Code::Race, "no barrier is between");
     // An arrival alone does not complete the copies of its thread.
     fails(
         &hand_on("mbarrier.arrive(%full)", "mbarrier.wait(%full, 0)"),
         Code::Uninitialized,
-        "an asynchronous copy to it is under way",
+        "an asynchronous copy to it is pending",
     );
 }
 
@@ -127,11 +127,11 @@ Move @swap <<<#grid, #cta>>> (%in) -> (%out) {{
         )
     };
     run(&both("cluster.arrive", "cluster.wait"), Arch::Sm90).unwrap_or_else(|e| panic!("{e}"));
-    let race = "no barrier stands between";
+    let race = "no barrier is between";
     fails(&both("cluster.arrive_relaxed", "cluster.wait"), Code::Race, race);
     fails(&both("cluster.arrive", ""), Code::Race, race);
     fails(&both("", "cluster.wait"), Code::BarrierMisuse, "has not arrived");
-    fails(&both("cluster.arrive", "cluster.arrive"), Code::BarrierMisuse, "has not waited");
+    fails(&both("cluster.arrive", "cluster.arrive"), Code::BarrierMisuse, "without a wait between");
     let some = both("if (@t < 32) { cluster.arrive }", "if (@t < 32) { cluster.wait }");
     fails(&some, Code::Race, race);
     let half = both("cluster.arrive", "if (@t < 32) { cluster.wait } else { cluster.wait }");
@@ -142,7 +142,7 @@ Move @swap <<<#grid, #cta>>> (%in) -> (%out) {{
     fails(&lanes, Code::Deadlock, "24 threads");
 }
 
-/// Warp 0 fills a ring of two slots, warp 1 empties it; both go round six times.
+/// Warp 0 fills a ring of two slots, warp 1 empties it; both execute six iterations.
 fn ring(empty_parity: &str, release: &str) -> String {
     format!(
         "carbyne 2
@@ -186,12 +186,12 @@ fn a_ring_of_slots() {
     let report = run(&ring("(k / 2 + 1) % 2", release), Arch::Sm90a);
     let report = report.unwrap_or_else(|e| panic!("{e}: {}", e.label));
     assert_eq!(report.kernels[0].elements, 192);
-    // Nobody waits for a slot to be empty again.
+    // No thread waits for a slot to be empty again.
     fails(&ring("1 - 1 + (k / 2 + 1) % 2", ""), Code::UnmetWait, "32 arrivals");
     fails(&ring("k / 2 % 2", release), Code::UnmetWait, "32 arrivals");
 }
 
-/// A box at the corner of a tensor of 20 by 24 is loaded, and stored to another.
+/// Loads a box at the corner of a tensor of 20 by 24, and stores it to another.
 fn corner(load: &str, after: &str) -> String {
     format!(
         "carbyne 2
@@ -243,7 +243,7 @@ fn boxes_at_an_edge_read_zeros_and_write_nothing_outside() {
 #[test]
 fn bytes_of_boxes_are_counted_and_seen_after_the_wait() {
     let (expect, wait) = ("mbarrier.expect(%full, 1024)", "mbarrier.wait(%full, 0)");
-    // The box has 1024 bytes, whatever lies outside of the tensor.
+    // The box has 1024 bytes, independently of the elements outside of the tensor.
     fails(
         &corner("mbarrier.expect(%full, 1040)", wait),
         Code::UnmetWait,
@@ -252,10 +252,10 @@ fn bytes_of_boxes_are_counted_and_seen_after_the_wait() {
     fails(
         &corner("mbarrier.expect(%full, 512)", wait),
         Code::UnmetWait,
-        "512 bytes came that nobody expected",
+        "512 bytes arrived without an expect",
     );
-    fails(&corner("", wait), Code::UnmetWait, "1 arrivals are missing, and 1024 bytes came");
-    fails(&corner(expect, "barrier"), Code::Uninitialized, "under way");
+    fails(&corner("", wait), Code::UnmetWait, "1 arrivals are missing, and 1024 bytes arrived");
+    fails(&corner(expect, "barrier"), Code::Uninitialized, "is pending");
 }
 
 #[test]
@@ -266,8 +266,8 @@ fn architectures_without_the_statement_say_which_have_it() {
     assert_eq!(e.help.unwrap(), "compile for `sm_80`, `sm_86`, `sm_89`, `sm_90`, `sm_90a`");
 }
 
-/// Pairs of blocks: each loads half of a tile for both, and adds nothing but its number of
-/// arrivals.
+/// Pairs of blocks. Each block loads half of a tile for both with `load`, and arrives at their
+/// mbarriers twice with `release`.
 fn shared_tile(load: &str, release: &str) -> String {
     format!(
         "carbyne 2
@@ -321,7 +321,7 @@ fn blocks_of_a_cluster_share_copies_and_arrive_at_each_other() {
 }
 
 #[test]
-fn what_other_blocks_lack_or_get_is_named() {
+fn misuse_by_other_blocks_is_named() {
     let both = "multicast=3 atom=cp.async.bulk.shared.global.multicast";
     let own = "atom=cp.async.bulk.shared.global";
     let arrive = "mbarrier.arrive(%empty.peer(p))";
@@ -333,7 +333,7 @@ fn what_other_blocks_lack_or_get_is_named() {
     );
     // Either block may arrive twice before the other has arrived once.
     let twice = shared_tile(both, "mbarrier.arrive(%empty.peer(0))");
-    fails(&twice, Code::BarrierMisuse, "may count in that one");
+    fails(&twice, Code::BarrierMisuse, "may count in that phase");
     let first = shared_tile(both, "if (@r == 0) { mbarrier.arrive(%empty.peer(0), 2) }");
     fails(&first, Code::UnmetWait, "phase 2");
     let nine = "multicast=9 atom=cp.async.bulk.shared.global.multicast";

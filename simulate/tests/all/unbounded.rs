@@ -1,4 +1,4 @@
-//! What is never waited for takes no more memory than the limits allow.
+//! Asynchronous work without a wait takes no more memory than the limits allow.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -9,7 +9,7 @@ fn run(text: &str) -> Result<(), Box<Diagnostic>> {
         .map(drop)
 }
 
-/// MatMuls of a warp group in a loop, with `each` behind each and `end` behind all.
+/// MatMuls of a warp group in a loop, with `each` after each and `end` after all.
 fn multiply(turns: u32, each: &str, end: &str) -> String {
     format!(
         "carbyne 2
@@ -47,11 +47,11 @@ fn multiplications_are_waited_for_now_and_then() {
         let e = run(&multiply(1100, each, "wgmma.commit wgmma.wait(0)")).expect_err(each);
         assert_eq!(e.code, Code::TooLarge, "{each}: {e}");
     }
-    let e = run(&multiply(2, "wgmma.commit", "")).expect_err("nobody waits");
+    let e = run(&multiply(2, "wgmma.commit", "")).expect_err("no thread waits");
     assert!(e.code == Code::Race && e.message.contains("may end while an asynchronous MatMul"));
 }
 
-/// Bulk copies that add a tile in a loop, with `each` behind each.
+/// Bulk copies that add a tile in a loop, with `each` after each.
 fn accumulate(turns: u32, each: &str) -> String {
     format!(
         "carbyne 2
@@ -88,7 +88,7 @@ fn bulk_copies_are_waited_for_now_and_then() {
 }
 
 #[test]
-fn groups_with_nothing_in_them_take_none() {
+fn empty_groups_take_no_memory() {
     let text = "carbyne 2
 %A:[32].f32.GL
 #grid:[1].block

@@ -13,7 +13,7 @@ fn run(text: &str, inputs: Inputs) -> Result<Report, Box<Diagnostic>> {
     simulate(&support::program(text), &AtomTable::new(Arch::Sm90a), &options)
 }
 
-/// The error of the kernel in which `from` stands as `to`.
+/// The error of the kernel with `from` replaced by `to`.
 #[track_caller]
 fn broken(from: &str, to: &str) -> Diagnostic {
     assert!(KERNEL.contains(from), "{from}");
@@ -24,7 +24,7 @@ fn broken(from: &str, to: &str) -> Diagnostic {
 }
 
 #[test]
-fn they_compute_what_they_mean() {
+fn warp_groups_compute_the_meaning() {
     for inputs in [Inputs::Ints(3), Inputs::Seed(3)] {
         let report = run(KERNEL, inputs).unwrap_or_else(|e| panic!("{e}: {}", e.label));
         assert_eq!(report.kernels[0].unchecked.len(), 0);
@@ -32,10 +32,10 @@ fn they_compute_what_they_mean() {
 }
 
 #[test]
-fn every_warp_reads_what_a_descriptor_names() {
+fn every_warp_reads_the_described_tile() {
     let e = broken("  fence.async\n  barrier\n", "  fence.async\n");
     assert_eq!(e.code, Code::Race, "{e}");
-    // Each warp group waits for itself, and reads what the other one wrote too.
+    // Each warp group waits for itself, but also reads the writes of the other.
     let alone = |g: i64| {
         format!(
             "Spec <<<#grid, #groups[{g}]>>> (%Bs) -> () {{ fence.async barrier(#groups[{g}]) }}\n"
@@ -51,7 +51,7 @@ fn wrong_tiles_show_in_values() {
     assert_eq!(e.code, Code::WrongElement, "{e}");
     let e = broken("(%ar[_, 1], %Bs[1]) -> (%c.mine)", "(%ar[_, 0], %Bs[1]) -> (%c.mine)");
     assert_eq!(e.code, Code::WrongElement, "{e}");
-    // Nothing was added to before.
+    // The accumulator has no previous elements.
     let e = broken("MatMul.set <<<#grid, #groups>>>", "MatMul <<<#grid, #groups>>>");
     assert_eq!(e.code, Code::Uninitialized, "{e}");
 }
@@ -65,7 +65,7 @@ fn tiles_without_a_descriptor_are_refused() {
     let e = broken("(%ar[_, 1], %Bs[1])", "(%ar[_, 1], %Bs[@k % 2])");
     assert_eq!(e.code, Code::AtomMismatch, "{e}");
     assert!(e.label.contains("begins elsewhere for thread 1"), "{}", e.label);
-    // Groups of it may.
+    // Different groups may name different stages.
     run(&KERNEL.replace("%Bs[1]) -> (%c.mine)", "%Bs[1 + @n / 32]) -> (%c.mine)"), Inputs::Ints(3))
         .unwrap_or_else(|e| panic!("{e}: {}", e.label));
 }

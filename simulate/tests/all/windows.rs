@@ -1,9 +1,9 @@
-//! Tensors whose elements lie over each other, as the windows of a convolution do.
+//! Tensors whose elements overlap, such as the windows of a convolution.
 
 use carbyne_simulate::{Inputs, Options};
 
-/// Copies all windows of 3x3 pixels of an image, one place of the window a block; windows move by
-/// `step` pixels.
+/// Copies all windows of 3x3 pixels of an image, with one place of the window for each block;
+/// windows move by `step` pixels.
 fn windows(step: i64) -> String {
     let width = (64 - 1) * step + 3;
     format!(
@@ -32,7 +32,7 @@ fn windows_that_move_by_one_pixel_or_two() {
         let options = Options { blocks: Some(8), inputs: Inputs::Seed(2), ..Options::default() };
         let report = crate::support::good(&windows(step), &options);
         assert!(report.kernels[0].elements >= 8 * 576, "{step}");
-        // Where two windows see one pixel they see one value.
+        // If two windows contain one pixel, they have one value.
         let places = || (0..6).flat_map(|q| (0..3).map(move |s| (q, s)));
         let value = |q: i64, s: i64| report.outputs.element("X", &[q, 64 * s]);
         let mut pixels = std::collections::BTreeMap::new();

@@ -1,7 +1,7 @@
-//! Accesses to the elements of a tile one after the other, which mostly are alike.
+//! Fast paths for accesses to all elements of a tile, most of which are alike.
 //!
-//! Invariant: what is not plain ends nothing here, and then nothing has been noted. The caller
-//! accesses the elements each alone, which finds it too and says what it is.
+//! Invariant: errors are not reported here, and a failed fast path has recorded nothing. The caller
+//! then accesses the elements individually, which reports the error.
 
 use super::{Pending, Shared, State};
 use crate::plan::SharedBuffer;
@@ -10,8 +10,8 @@ use crate::state::race::LastWrite;
 use crate::state::value::Tile;
 
 impl Shared {
-    /// Reads the elements at some offsets, each by several, to their places in a tile, and adds
-    /// their granules to others. None where one of them cannot.
+    /// Reads the elements at some offsets, each by several agents, to their places in a tile, and
+    /// appends their granules. None if an element cannot be read.
     pub(crate) fn read_tile(
         &mut self,
         buffer: &SharedBuffer,
@@ -63,8 +63,8 @@ impl Shared {
             })
     }
 
-    /// Lets an asynchronous copy write elements at offsets that it may write and that differ; what
-    /// it keeps of them until its wait.
+    /// Writes elements by an asynchronous copy, at distinct offsets that it may write. Returns the
+    /// pending elements until the wait.
     pub(crate) fn write_tile(
         &mut self,
         buffer: &SharedBuffer,
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// Values, or which access was denied and why.
+    /// Values, or the failed access with its reason.
     type Outcome = Result<Vec<Value>, (i64, Discriminant<Denied>)>;
 
     fn read_each(shared: &mut Shared, places: &[i64], whos: &[Who]) -> Outcome {
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// The same for writes of a copy; adds what it keeps until its wait.
+    /// The writes of a copy; appends the pending elements until the wait.
     fn write(
         shared: &mut Shared,
         places: &[i64],
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_are_accessed_as_their_elements_are() {
+    fn tile_accesses_equal_element_accesses() {
         let plan = SharedPlan { size: 4 * N as usize, granule: 2, buffers: Vec::new() };
         let mut x = 88_172_645_463_325_252u64;
         let mut below = |n: usize| {

@@ -1,8 +1,8 @@
-//! In which iteration of the loops around it an access was made.
+//! Finds the loop iteration in which an access was made.
 //!
-//! Of the access that an error is about the loop variables are at hand. Of the earlier one of a
-//! race nothing is kept but the number of its statement's execution: the block runs once more, as
-//! it did before, up to that execution.
+//! The loop variables of the access that failed are known. For the earlier access of a race, only
+//! the number of its statement's execution is known: the block runs again, exactly as before, up to
+//! that execution.
 
 use super::converged::{ConvergedSet, Kind};
 use super::{Mode, Runner};
@@ -12,25 +12,26 @@ use crate::state::GlobalMemory;
 use crate::state::race::Clash;
 use carbyne_ir::diag::{Code, Diagnostic};
 
-/// An execution of a statement that is looked for.
+/// The execution of a statement to find.
 pub(super) struct Watch {
-    /// Its number.
+    /// The number of the execution.
     serial: u32,
-    /// A lane of the warps that execute it; what differs between lanes is not said of several.
+    /// A lane of the executing warps. Values that differ between lanes are omitted if several lanes
+    /// execute the statement.
     lane: u8,
-    /// Its iteration, once found.
+    /// The iteration, once found.
     pub(super) found: Option<String>,
 }
 
 impl Watch {
-    /// Of the earlier access of a race; none if no statement of a thread made it.
+    /// The earlier access of a race; none if no statement of a thread made it.
     pub(super) fn of(clash: &Clash) -> Option<Self> {
         (clash.serial > 0).then_some(Watch { serial: clash.serial, lane: clash.lane, found: None })
     }
 }
 
 impl<'k> Runner<'k> {
-    /// Notes the iteration, if this is the execution that is looked for.
+    /// Records the iteration, if this is the execution to find.
     pub(super) fn note_iteration(&mut self, set: &ConvergedSet<'k>) {
         let serial = self.serial;
         let Some(watch) = self.watch.as_mut().filter(|w| w.serial == serial) else { return };
@@ -39,7 +40,7 @@ impl<'k> Runner<'k> {
         watch.found = Some(iteration(self.kernel, set, &self.env.loops, thread));
     }
 
-    /// Adds to an error the iteration of the converged set.
+    /// Adds the iteration of the converged set to an error.
     pub(super) fn in_iteration(
         &self,
         mut error: Box<Diagnostic>,
@@ -57,7 +58,7 @@ impl<'k> Runner<'k> {
     }
 }
 
-/// Says of a race in which iteration its earlier access was.
+/// Adds the iteration of the earlier access to the error of a race.
 pub(super) fn earlier<'k>(
     kernel: &'k Kernel<'k>,
     memory: &[&'k GlobalMemory],
@@ -72,7 +73,7 @@ pub(super) fn earlier<'k>(
     let Some(watch) = Watch::of(clash) else { return };
     let mut runner = super::runner(kernel, memory, first, mode);
     runner.watch = Some(watch);
-    // It ends as before.
+    // The run ends with the same error as before.
     drop(runner.run());
     let found = runner.watch.and_then(|w| w.found).filter(|at| !at.is_empty());
     if let (Some(at), Some((_, why))) = (found, error.related.first_mut()) {
@@ -80,7 +81,7 @@ pub(super) fn earlier<'k>(
     }
 }
 
-/// `k = 3, i = 0`: the loop variables at the position of a converged set, outer ones first.
+/// The loop variables at the position of a converged set, outer loops first: `k = 3, i = 0`.
 fn iteration(
     kernel: &Kernel<'_>,
     set: &ConvergedSet<'_>,

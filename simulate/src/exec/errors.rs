@@ -1,4 +1,5 @@
-//! Turns a failed access into an error that says which element, which thread, which lines.
+//! Errors of a run: converts failed accesses and waits into diagnostics that name the element, the
+//! thread and the lines.
 
 use crate::index::BadIndex;
 use crate::plan::{Checked, Kernel, Mask, SharedBuffer, Site, Space};
@@ -16,7 +17,7 @@ pub(super) fn bad_index(kernel: &Kernel<'_>, site: u32, e: BadIndex) -> Box<Diag
     Box::new(Diagnostic::new(Code::Overflow, span, e.to_string()).help(help))
 }
 
-/// An integer that is none of what its tensor says of its elements.
+/// An integer that contradicts the declaration of its tensor.
 pub(super) fn no_such_number(
     kernel: &Kernel<'_>,
     site: u32,
@@ -28,11 +29,11 @@ pub(super) fn no_such_number(
     Box::new(
         Diagnostic::new(Code::SimOutOfBounds, span, format!("{element} is {value}"))
             .label(why)
-            .help("correct the kernel that writes it, or what the tensor says of its elements"),
+            .help("correct the kernel that writes the element, or the declaration of the tensor"),
     )
 }
 
-/// A barrier that some threads never reach.
+/// A barrier at which some threads never arrive.
 pub(super) fn deadlock(kernel: &Kernel<'_>, site: u32, absent: &Mask) -> Box<Diagnostic> {
     let first = absent.threads().next().unwrap_or(0);
     let n = absent.threads().count();
@@ -42,26 +43,27 @@ pub(super) fn deadlock(kernel: &Kernel<'_>, site: u32, absent: &Mask) -> Box<Dia
             kernel.sites[site as usize].span,
             "not all threads of a barrier arrive",
         )
-        .label(format!("{n} threads do not, thread {first} among them"))
+        .label(format!("{n} threads do not arrive, for example thread {first}"))
         .help(
-            "move the barrier out of the condition, or name the threads that pass: `barrier(#w)`",
+            "move the barrier out of the condition, or name the threads that execute it: \
+             `barrier(#w)`",
         ),
     )
 }
 
 /// An access of a thread to one element of a view.
 pub(super) struct ElementAccess {
-    /// The view accessed.
+    /// The accessed view.
     pub(super) view: usize,
-    /// Offset in its buffer.
+    /// The offset in the buffer.
     pub(super) at: i64,
-    /// Whether it wrote the element.
+    /// Whether the access is a write.
     pub(super) write: bool,
-    /// The thread of the block.
+    /// The thread in the block.
     pub(super) thread: usize,
 }
 
-/// The error about an access.
+/// The diagnostic of a failed access.
 pub(super) fn failed<T>(
     kernel: &Kernel<'_>,
     block: i64,
@@ -92,18 +94,19 @@ pub(super) fn failed<T>(
         )
         .label(by)
         .help(match kernel.views[access.view].space {
-            // Outputs of a kernel hold nothing before it; inputs do.
+            // Outputs of a kernel are undefined before it; inputs are defined.
             Space::Global(_) => format!(
-                "write it first, or name it among the inputs of the kernel, too, if it adds to what is there: `%{0}` in both lists",
+                "write it first; or, if the kernel adds to the previous elements, name the tensor \
+                 as an input as well: `%{0}` in both lists",
                 kernel.program.buffer_of(kernel.views[access.view].tensor).name
             ),
-            _ => "write it first: Init for an accumulator, a Move for data".to_owned(),
+            _ => "write it first: with Init for an accumulator, with Move for data".to_owned(),
         }),
         Failure::Pending(issued) => pending(kernel, site, &element, by, access, *issued),
         Failure::TooMuch => Diagnostic::new(
             Code::TooLarge,
             site.span,
-            "a block touches too much global memory to keep track of",
+            "a block accesses more elements of global memory than the simulator can track",
         )
         .label(by)
         .help("choose smaller sizes, or more blocks"),
@@ -113,14 +116,21 @@ pub(super) fn failed<T>(
             Diagnostic::new(
                 Code::Race,
                 site.span,
-                format!("{element} is overwritten while an asynchronous instruction may still read it"),
+                format!(
+                    "{element} is overwritten while an asynchronous instruction may still read it"
+                ),
             )
             .label(by)
             .related(from.span, format!("issued here, {}", crate::plan::line_text(&from)))
             .help(match kernel.views[access.view].space {
-                Space::Global(_) => "wait for the copy before: `async.commit`, `async.wait(0)`, or the mbarrier that \
-                                     counts it; and a barrier for others",
-                _ => "wait for it before: `wgmma.wait(0)`, or `bulk.wait_read(0)` and a barrier for others",
+                Space::Global(_) => {
+                    "wait for the copy first: `async.commit`, `async.wait(0)`, or the mbarrier \
+                     that counts it; and a barrier for other threads"
+                }
+                _ => {
+                    "wait for the instruction first: `wgmma.wait(0)`, or `bulk.wait_read(0)` and \
+                     a barrier for other threads"
+                }
             })
         }
         Failure::Unfenced => Diagnostic::new(
@@ -131,18 +141,19 @@ pub(super) fn failed<T>(
             ),
         )
         .label(by)
-        .help("write `wgmma.fence` before the MatMul, after what reads or writes its registers"),
+        .help("write `wgmma.fence` after the accesses to these registers, before the MatMul"),
         Failure::Mbarrier => over_mbarrier(kernel, site, &element, by, access),
         Failure::Other(wrote) | Failure::Earlier(wrote) => {
             let from = kernel.sites[*wrote as usize];
             let (why, help) = match failure {
                 Failure::Other(_) => (
-                    "what lies there was written to another tensor",
-                    "read it before the other is written, or let them share no memory: leave out `reuses=`",
+                    "its bytes were last written as another tensor",
+                    "read it before the other tensor is written, or give the tensors separate \
+                     memory: remove `reuses=`",
                 ),
                 _ => (
-                    "nobody wrote it since this turn of the loop allocated it",
-                    "write it in every turn before it is read, or allocate it before the loop",
+                    "no thread wrote it since this iteration of the loop allocated it",
+                    "write it in every iteration before it is read, or allocate it before the loop",
                 ),
             };
             Diagnostic::new(Code::Uninitialized, site.span, format!("{element} is read, and {why}"))
@@ -155,13 +166,13 @@ pub(super) fn failed<T>(
             site.span,
             format!("thread {other} and thread {} write different values to {element}", who.thread),
         )
-        .label(format!("block {block}: in one execution of this statement"))
+        .label(format!("block {block}: both threads write in one execution of this statement"))
         .help("let one thread own each element: compare the view's strides with the threads'"),
     };
     Err(Box::new(diagnostic))
 }
 
-/// Data is accessed where an mbarrier is live.
+/// An access to data in the bytes of a live mbarrier.
 fn over_mbarrier(
     kernel: &Kernel<'_>,
     site: Site,
@@ -179,23 +190,22 @@ fn over_mbarrier(
         let buffer = kernel.shared.buffers.iter().find(holds)?;
         Some(buffer.names.element(((byte - buffer.at) / MBARRIER_BYTES) as i64))
     });
-    let there = there.unwrap_or_else(|| "an mbarrier".to_owned());
-    let verb = if access.write { "written over" } else { "read where" };
-    let end = if access.write { ", which is live" } else { " is, a live mbarrier" };
-    Diagnostic::new(Code::BarrierMisuse, site.span, format!("{element} is {verb} {there}{end}"))
-        .label(by)
-        .help(
-            "give one of them memory of its own: nothing ends an mbarrier that has been made ready",
-        )
+    let there = there.map_or("a live mbarrier".to_owned(), |n| format!("the live mbarrier {n}"));
+    let verb = if access.write { "written" } else { "read" };
+    let text = format!("{element} is {verb}, and its bytes belong to {there}");
+    Diagnostic::new(Code::BarrierMisuse, site.span, text).label(by).help(
+        "give the tensor and the mbarrier separate memory: an mbarrier stays live until the \
+             block ends",
+    )
 }
 
-/// More asynchronous instructions are under way than can be kept track of.
-pub(super) fn too_many_under_way(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
-    let text = "more asynchronous work is under way than can be kept track of";
+/// More asynchronous instructions are pending than the simulator can track.
+pub(super) fn too_many_pending(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
+    let text = "more asynchronous work is pending than the simulator can track";
     Box::new(
         Diagnostic::new(Code::TooLarge, kernel.sites[site as usize].span, text)
-            .label("nobody has waited for what was issued here before")
-            .help("commit it and wait for it, every few turns of a loop"),
+            .label("no thread has waited for the earlier executions of this statement")
+            .help("write a commit and a wait, at least every few iterations of a loop"),
     )
 }
 
@@ -214,33 +224,36 @@ pub(super) fn ends_while_multiplying(kernel: &Kernel<'_>, site: u32) -> Box<Diag
     let text = "the block may end while an asynchronous MatMul still reads its shared memory";
     Box::new(
         Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
-            .label("it is issued here, and nobody waits for its group")
+            .label("it is issued here, and no thread waits for its group")
             .help("write `wgmma.commit` and `wgmma.wait(0)` before the threads end"),
     )
 }
 
-/// A thread ends while a copy that it issued to shared memory is under way, and no mbarrier counts
-/// it.
+/// A thread ends while a copy that it issued to shared memory is pending and no mbarrier counts the
+/// copy.
 pub(super) fn ends_while_copied(kernel: &Kernel<'_>, site: u32, thread: usize) -> Box<Diagnostic> {
-    let text = "the block may end while an asynchronous copy to its shared memory is under way";
+    let text = "the block may end while an asynchronous copy to its shared memory is pending";
     Box::new(
         Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
             .label(format!("thread {thread} issues it here, and does not wait for its group"))
-            .help("write `async.commit` and `async.wait(0)` before the thread ends, or do not issue it"),
+            .help(
+                "write `async.commit` and `async.wait(0)` before the thread ends, or remove \
+                 the copy",
+            ),
     )
 }
 
-/// All threads end while a copy to shared memory is under way.
+/// All threads end while a copy to shared memory is pending.
 pub(super) fn ends_before(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
-    let text = "the block may end while an asynchronous copy to its shared memory is under way";
+    let text = "the block may end while an asynchronous copy to its shared memory is pending";
     Box::new(
         Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
-            .label("nothing waits for it")
+            .label("no thread waits for the copy")
             .help("wait for the mbarrier that `bar=` names before the threads end"),
     )
 }
 
-/// A block ends while a thread of another one may still access its shared memory.
+/// A block ends while a thread of another block may still access its shared memory.
 pub(super) fn ends_while_accessed(
     kernel: &Kernel<'_>,
     site: u32,
@@ -251,7 +264,7 @@ pub(super) fn ends_while_accessed(
     Box::new(
         Diagnostic::new(Code::Race, kernel.sites[site as usize].span, text)
             .label(format!("block {by}, thread {thread}"))
-            .help("write `cluster.arrive` and `cluster.wait` behind the last such access"),
+            .help("write `cluster.arrive` and `cluster.wait` after the last such access"),
     )
 }
 
@@ -265,7 +278,7 @@ pub(super) fn never_fenced(kernel: &Kernel<'_>, site: u32) -> Box<Diagnostic> {
     )
 }
 
-/// A tile that one descriptor names begins elsewhere for another thread.
+/// A tile that one descriptor names starts at different addresses for different threads.
 pub(super) fn several_tiles<T>(
     kernel: &Kernel<'_>,
     who: &Who,
@@ -276,10 +289,10 @@ pub(super) fn several_tiles<T>(
         Diagnostic::new(
             Code::AtomMismatch,
             kernel.sites[who.site as usize].span,
-            format!("{} is not one tile for all threads of the group", kernel.view_name(view)),
+            format!("{} is not the same tile for all threads of the group", kernel.view_name(view)),
         )
-        .label(format!("it begins elsewhere for thread {thread}"))
-        .help("index it by what all threads of the group have in common"),
+        .label(format!("it starts at another address for thread {thread}"))
+        .help("use only indices that are equal for all threads of the group"),
     ))
 }
 
@@ -300,15 +313,16 @@ fn pending(
         }
         Space::Shared(_) => (
             "copy",
-            "wait for the copy's group first: `async.commit`, `async.wait(0)`, and a barrier for other warps",
+            "wait for the copy's group first: `async.commit`, `async.wait(0)`, and a barrier for \
+             other warps",
         ),
         _ => (
             "copy",
-            "wait until it has written: `bulk.commit`, `bulk.wait(0)`, and a barrier for others; after \
-             `bulk.wait_read` it has read its source, and no more",
+            "wait until the copy has written: `bulk.commit`, `bulk.wait(0)`, and a barrier for \
+             other threads; `bulk.wait_read` waits only until it has read its source",
         ),
     };
-    let text = format!("{element} is {verb} while an asynchronous {what} to it is under way");
+    let text = format!("{element} is {verb} while an asynchronous {what} to it is pending");
     Diagnostic::new(code, site.span, text)
         .label(by)
         .related(from.span, format!("the {what} is issued here, {}", crate::plan::line_text(&from)))
@@ -357,8 +371,8 @@ fn race(
             Code::MissingFence,
             site.span,
             format!(
-                "{first} writes {element} ({}), an asynchronous instruction accesses it ({}), and no \
-                 proxy fence stands between",
+                "{first} writes {element} ({}), an asynchronous instruction accesses it ({}), and \
+                 no proxy fence is between the accesses",
                 crate::plan::line_text(&other),
                 crate::plan::line_text(&site),
             ),
@@ -366,15 +380,19 @@ fn race(
         .label(by)
         .related(other.span, format!("{first} writes it here"))
         .help(match kernel.views[access.view].space {
-            Space::Global(_) => "let threads copy the tensor, or write it in a kernel before: `fence.async` is for shared memory",
-            _ => "write `fence.async` behind the write, before the barrier that follows",
+            Space::Global(_) => {
+                "copy the tensor with threads, or write it in an earlier kernel: `fence.async` \
+                 applies to shared memory only"
+            }
+            _ => "write `fence.async` after the write, before the next barrier",
         });
     }
     Diagnostic::new(
         Code::Race,
         site.span,
         format!(
-            "{first} {earlier} {element} ({}), {second} {verb} it ({}), and no barrier stands between",
+            "{first} {earlier} {element} ({}), {second} {verb} it ({}), and no barrier is between \
+             the accesses",
             crate::plan::line_text(&other),
             crate::plan::line_text(&site),
         ),
@@ -383,13 +401,14 @@ fn race(
     .related(other.span, format!("{first} {earlier} it here"))
     .help(match within {
         true => {
-            "put a `barrier` between the two accesses, or `barrier(#w)` where only the threads of `#w` pass"
+            "write a `barrier` between the two accesses, or `barrier(#w)` if only the threads of \
+             `#w` execute it"
         }
-        false => "put a `barrier` between the two accesses",
+        false => "write a `barrier` between the two accesses",
     })
 }
 
-/// An address that its instruction cannot use.
+/// An address that is not a multiple of the atom's alignment.
 pub(super) fn misaligned<T>(
     kernel: &Kernel<'_>,
     who: &Who,
@@ -408,9 +427,9 @@ pub(super) fn misaligned<T>(
             ),
         )
         .label(format!(
-            "thread {}: byte {byte} of the buffer is no multiple of {align}",
+            "thread {}: byte {byte} of the buffer is not a multiple of {align}",
             access.thread
         ))
-        .help("align the view, or choose an atom of narrower accesses"),
+        .help("align the view, or choose an atom with narrower accesses"),
     ))
 }

@@ -1,8 +1,8 @@
-//! Compares what blocks wrote with what the kernel's spec means.
+//! Compares the elements that blocks wrote with the meaning of the kernel's spec.
 //!
 //! The reference is evaluated from the memory before the kernel, on the elements that were written,
-//! as regions of the outputs: a tile needs the rows and columns of its elements once. A kernel
-//! without a body is executed here.
+//! as regions of the outputs: the evaluation of a tile reads the rows and columns of its elements
+//! once. A kernel without a body is also executed here, by its meaning.
 
 use crate::denote::{Computed, Exact, Meaning, Region, SLACK, are_integers, cover};
 use crate::exec::{Counts, Elements, Found, Want, Wanted, value_text, wrong_element};
@@ -18,34 +18,35 @@ use carbyne_ir::scalar::Scalar;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Most work of comparing one block, in numbers computed; beyond, elements are skipped evenly.
+/// The largest work of comparing one block, in computed numbers. Beyond this limit, a sample of
+/// evenly spread elements is compared.
 const MAX_WORK: u64 = 1 << 32;
-/// Most work of one evaluation; larger regions are taken in parts.
+/// The largest work of one evaluation; larger regions are split.
 const MAX_STEP: u64 = 1 << 28;
-/// Most numbers of one evaluation.
+/// The largest number of numbers in one evaluation.
 const MAX_NUMBERS: u64 = 1 << 25;
 
-/// Numbers of an operand on a region: as it is, or its shadows.
+/// The numbers of an operand on a region: stored values, or shadows.
 type Kept = ((usize, bool, Region), Arc<[f64]>);
 
-/// The meaning of a kernel on the memory before it.
+/// Evaluates the meaning of a kernel on the memory before the kernel.
 pub(crate) struct Oracle<'k> {
     kernel: &'k Kernel<'k>,
     memory: &'k [&'k GlobalMemory],
     root: &'k RootSpec,
-    /// What was read last, where an output is taken in parts: they read the same rows and columns.
-    /// The latest are at the end.
+    /// The operands that were read last, the latest at the end. Parts of one output often read the
+    /// same rows and columns.
     kept: Mutex<Vec<Kept>>,
     in_parts: AtomicBool,
-    /// The largest error of a number, as a part of its scale.
+    /// The largest error of a number, relative to its scale.
     slack: f64,
-    /// Whether values are computed of values, and not of their shadows, which go on where values
-    /// were rounded.
+    /// Whether values are computed from stored values instead of shadows. The two differ if shadows
+    /// persist where an earlier kernel rounded values.
     by_both: bool,
 }
 
 impl<'k> Oracle<'k> {
-    /// What the kernel's spec means on this memory.
+    /// The meaning of the kernel's spec on this memory.
     pub(crate) fn new(
         kernel: &'k Kernel<'k>,
         memory: &'k [&'k GlobalMemory],
@@ -55,12 +56,12 @@ impl<'k> Oracle<'k> {
         Oracle { kernel, memory, root, kept, in_parts, slack: SLACK, by_both: false }
     }
 
-    /// The same for memory whose shadows may be other numbers than its values.
+    /// The oracle for memory whose shadows may differ from its values.
     pub(crate) fn by_both(self) -> Self {
         Oracle { by_both: true, ..self }
     }
 
-    /// The same for results that may be so far from what is meant, as a part of their scale.
+    /// The oracle for results whose allowed error is `slack`, relative to their scale.
     pub(crate) fn within(self, slack: f64) -> Self {
         Oracle { slack, ..self }
     }
@@ -69,21 +70,21 @@ impl<'k> Oracle<'k> {
         &self.root.reference
     }
 
-    /// Whether one evaluation holds all that a region of an output needs.
+    /// Whether one evaluation can hold everything that a region of an output needs.
     fn fits(&self, output: usize, region: &Region) -> bool {
         let chain = &self.reference().chain;
         chain.work(output, region) <= MAX_STEP && chain.numbers(output, region) <= MAX_NUMBERS
     }
 
-    /// What an output must be on a region.
+    /// The expected elements of an output on a region.
     ///
     /// # Errors
-    /// `S0503` where an input is undefined; `X0007` where a single element needs too much.
+    /// `S0503` if an input is undefined; `X0007` if a single element needs too many numbers.
     pub(crate) fn wanted(&self, output: usize, region: &Region) -> Checked<Wanted> {
         let chain = &self.reference().chain;
         if chain.numbers(output, region) > MAX_NUMBERS && region.size() == 1 {
             let site = &self.kernel.sites[self.root.site as usize];
-            let text = "what an element of the output means takes too many numbers to evaluate";
+            let text = "the meaning of one output element takes too many numbers to evaluate";
             return Err(Box::new(
                 Diagnostic::new(Code::TooLarge, site.span, text)
                     .help("choose smaller sizes, or pass `--no-check`"),
@@ -104,12 +105,12 @@ impl<'k> Oracle<'k> {
         self.memory.iter().all(|m| m.shadows)
     }
 
-    /// Whether no earlier kernel's rounding lies between shadows and values.
+    /// Whether shadows equal values, because no earlier kernel rounded any.
     fn is_fresh(&self) -> bool {
         self.memory.iter().all(|m| m.pages.is_empty())
     }
 
-    /// The numbers, and whether all that they are made of are integers.
+    /// The exact elements, and whether all numbers that they are computed from are integers.
     fn exact(&self, output: usize, region: &Region, shadows: bool) -> Checked<(Exact, bool)> {
         let reference = self.reference();
         let mut integers = true;
@@ -124,7 +125,7 @@ impl<'k> Oracle<'k> {
 
     /// The numbers of an operand on a region.
     fn numbers(&self, operand: usize, shadows: bool, part: &Region) -> Checked<Vec<f64>> {
-        /// Most numbers that are kept.
+        /// The largest number of stored numbers.
         const MOST: usize = 1 << 23;
         let is_it = |((o, s, r), _): &Kept| *o == operand && *s == shadows && r == part;
         if let Ok(kept) = self.kept.lock()
@@ -152,7 +153,7 @@ impl<'k> Oracle<'k> {
         Ok(numbers)
     }
 
-    /// What the values that are read mean.
+    /// The meaning of the stored values.
     fn by_values(
         &self,
         meaning: &Meaning,
@@ -164,7 +165,7 @@ impl<'k> Oracle<'k> {
         let scalar = self.kernel.scalar(output);
         let n = region.size() as usize;
         let modes = &self.kernel.views[output].modes;
-        // Of each tensor that is read at the output's elements.
+        // The bits of a tensor that is read at the output's elements.
         let at = |view: usize| -> Checked<Vec<u64>> {
             region.elements(modes).map(|e| Ok(self.value(view, e)?.bits)).collect()
         };
@@ -230,15 +231,15 @@ impl<'k> Oracle<'k> {
                 Diagnostic::new(
                     Code::Uninitialized,
                     span,
-                    format!("{name}{at} is undefined where the kernel begins"),
+                    format!("{name}{at} is undefined at the start of the kernel"),
                 )
-                .help("a kernel before it must write it, or the kernel must name it as an input"),
+                .help("write it in an earlier kernel, or name it as an input of this kernel"),
             )
         })
     }
 
-    /// Parts of a region each of which one evaluation holds, along the slowest mode where that is
-    /// as good as any.
+    /// Splits a region into parts that one evaluation can hold, along the slowest mode if no other
+    /// mode is clearly better.
     pub(crate) fn parts(&self, output: usize, region: Region) -> Vec<Region> {
         let (mut out, mut todo) = (Vec::new(), vec![region]);
         while let Some(region) = todo.pop() {
@@ -254,7 +255,8 @@ impl<'k> Oracle<'k> {
         out
     }
 
-    /// Halves of a region, if one evaluation does not hold it, and halves take less in all.
+    /// The two halves of a region, if one evaluation cannot hold the region and the halves together
+    /// take less work.
     fn halves(&self, output: usize, region: &Region) -> Option<(Region, Region)> {
         if self.fits(output, region) {
             return None;
@@ -264,30 +266,30 @@ impl<'k> Oracle<'k> {
         for mode in (0..region.axes.len()).rev() {
             let Some(halves) = region.halves_along(mode) else { continue };
             let work = chain.work(output, &halves.1);
-            // What is in the order of elements is better.
+            // Parts in the order of elements are preferred.
             if best.as_ref().is_none_or(|(least, _)| work < least / 8 * 7) {
                 best = Some((work, halves));
             }
         }
         let (work, halves) = best?;
-        // A half that takes nearly all that the whole takes is no use, unless the whole cannot be
-        // held.
+        // Halves are useless if each takes nearly as much work as the region, unless the region is
+        // too large to hold.
         let held = chain.numbers(output, region) <= MAX_NUMBERS;
         let useless = work > chain.work(output, region) / 8 * 7;
         (!(held && useless)).then_some(halves)
     }
 
-    /// Work of evaluating an output on a region.
+    /// The work of evaluating an output on a region.
     pub(crate) fn work(&self, output: usize, region: &Region) -> u64 {
         self.reference().chain.work(output, region)
     }
 }
 
-/// What a kernel writes to each output by its meaning: view, offset and value of each element, in
-/// order.
+/// Evaluates a kernel's meaning and passes each written element to `put`: view, offset and value,
+/// in order.
 ///
 /// # Errors
-/// As [`Oracle::wanted`].
+/// The errors of [`Oracle::wanted`].
 pub(crate) fn by_meaning(
     oracle: &Oracle<'_>,
     mut put: impl FnMut(usize, i64, Value),
@@ -296,7 +298,7 @@ pub(crate) fn by_meaning(
     for (o, output) in reference.outputs.iter().enumerate() {
         let view = &kernel.views[*output];
         let parts = oracle.parts(o, Region::whole(&view.modes));
-        // Few at a time: each holds what it reads.
+        // Few parts at a time: each holds the operands that it reads.
         let workers = Workers::get()?;
         for some in parts.chunks(2 * workers.count()) {
             let values = |part: &Region| meant(oracle, o, part);
@@ -314,7 +316,7 @@ pub(crate) fn by_meaning(
     Ok(())
 }
 
-/// What the elements of a region become.
+/// The new values of the elements of a region.
 fn meant(oracle: &Oracle<'_>, output: usize, region: &Region) -> Checked<Vec<Value>> {
     let reference = oracle.reference();
     let scalar = oracle.kernel.scalar(reference.outputs[output]);
@@ -337,7 +339,7 @@ fn meant(oracle: &Oracle<'_>, output: usize, region: &Region) -> Checked<Vec<Val
     Ok((0..region.size() as usize).map(|i| Value { bits: bits(i), shadow: shadow(i) }).collect())
 }
 
-/// A number as the spec rounds it.
+/// A number, rounded as the spec rounds.
 fn rounded(meaning: &Meaning, scalar: Scalar, value: f64) -> u64 {
     match meaning {
         Meaning::MatMul { acc, .. } => encode(scalar, decode(*acc, encode(*acc, value))),
@@ -345,15 +347,15 @@ fn rounded(meaning: &Meaning, scalar: Scalar, value: f64) -> u64 {
     }
 }
 
-/// An output of a kernel's spec, by elements: where each is in its buffer.
+/// An output of a kernel's spec, with the map from offsets to its elements.
 pub(crate) struct Output {
-    /// Its number among the outputs.
+    /// The index among the outputs.
     number: usize,
-    /// The view.
+    /// The index of the view.
     pub view: usize,
-    /// The kernel's number of the buffer.
+    /// The kernel's index of the buffer.
     pub global: usize,
-    /// From offsets, counted from `base`.
+    /// The map from offsets, counted from `base`, to elements.
     inverse: Inverse,
     base: i64,
 }
@@ -371,8 +373,9 @@ impl Output {
     }
 }
 
-/// Compares elements of an output: `found` gives the value of an element with who wrote it, in the
-/// order of elements; some may be left out where comparing all would take too long.
+/// Compares elements of an output. `found` returns the value of an element and its writer, and is
+/// called in the order of elements. Elements are skipped if a comparison of all would take too
+/// long.
 ///
 /// # Errors
 /// `S0501` for the first wrong element, column-major.
@@ -395,7 +398,7 @@ fn compare<'p>(
     };
     let parts = regions.into_iter().flat_map(|r| oracle.parts(output.number, thinned(r)));
     let parts: Vec<Region> = parts.collect();
-    // Few at a time: each holds what it reads.
+    // Few parts at a time: each holds the operands that it reads.
     let workers = Workers::get()?;
     for some in parts.chunks(workers.count()) {
         let wanted = |part: &Region| oracle.wanted(output.number, part);
@@ -417,7 +420,7 @@ fn compare<'p>(
                             writer,
                         };
                         let d = wrong_element(kernel, root.site, (&wrong_one, &wrong), counts);
-                        // A picture of a sample would say little.
+                        // A picture of a sample of elements would show no pattern.
                         return Err(match share {
                             1 => {
                                 let note = pattern(oracle, output, elements, found, small_ints)?;
@@ -433,7 +436,7 @@ fn compare<'p>(
     Ok(())
 }
 
-/// Where all wrong elements of an output lie, of those that are compared.
+/// Describes the positions of all wrong elements of an output, among the compared ones.
 fn pattern<'p>(
     oracle: &Oracle<'_>,
     output: &Output,
@@ -459,7 +462,7 @@ fn pattern<'p>(
     Ok(all.note())
 }
 
-/// Compares what one block wrote to an output of the kernel's spec.
+/// Compares the elements that one block wrote to an output of the kernel's spec.
 ///
 /// # Errors
 /// `S0501` for the first wrong element, column-major.
@@ -474,7 +477,8 @@ pub(crate) fn check_block(
     let view = &oracle.kernel.views[output.view];
     let mut elements = Vec::new();
     for (number, page) in pages {
-        // What other blocks may have put to an element is known when all are through.
+        // The final value of an element that blocks accumulate into is known when all blocks have
+        // ended.
         let own = |i: &usize| page.written.has(*i) && page.only_sum(*i).is_none();
         elements.extend((0..PAGE).filter(own).filter_map(|i| {
             let at = (number * PAGE as u64) as i64 + i as i64 - output.base;
@@ -494,7 +498,7 @@ pub(crate) fn check_block(
     compare(oracle, output, &elements, found, (Some(block), small_ints), counts)
 }
 
-/// Compares what all blocks together put to elements of an output.
+/// Compares the elements of an output that several blocks accumulated into.
 ///
 /// # Errors
 /// `S0501`
@@ -517,8 +521,8 @@ pub(crate) fn check_sums(
     compare(oracle, output, &elements, found, (None, small_ints), counts)
 }
 
-/// Compares elements of an output that no block has written, ascending, and that are what they
-/// were.
+/// Compares elements of an output, in ascending order, that no block has written, so that they have
+/// their previous values.
 ///
 /// # Errors
 /// `S0501`
@@ -534,7 +538,7 @@ pub(crate) fn check_unwritten(
     let found = |e: i64| Some((memory.read(offset(view, e))?, None));
     compare(oracle, output, elements, found, (None, small_ints), counts).map_err(|mut d| {
         d.message = format!("{}, and no block writes it", d.message);
-        d.label = "the body of this spec leaves it as it was".to_owned();
+        d.label = "the body of this spec does not write it".to_owned();
         d.notes.clear();
         d.help = Some(
             "compare the tiles that blocks and threads write with the output's shape".to_owned(),
@@ -543,7 +547,8 @@ pub(crate) fn check_unwritten(
     })
 }
 
-/// Where an element of a caller's tensor is; [`OUTSIDE`](crate::plan::OUTSIDE) if there is none.
+/// The offset of an element of a caller's tensor; [`OUTSIDE`](crate::plan::OUTSIDE) if the element
+/// does not exist.
 pub(crate) fn offset(view: &View, e: i64) -> i64 {
     match view.known() {
         Some(base) => view.place(base, e as usize),

@@ -1,8 +1,8 @@
-//! Executes a leaf without an atom whose groups are single threads: the common case of
-//! [`super::meaning`], without its generality.
+//! Executes a leaf without an atom whose groups are single threads. This is the fast path for the
+//! most common case of [`super::meaning`].
 
 use super::Runner;
-use super::blame::{self, ElementAccess};
+use super::errors::{self, ElementAccess};
 use super::meaning::selected;
 use super::shadow::{narrow, settled};
 use crate::denote::Meaning;
@@ -13,7 +13,7 @@ use crate::state::{Tile, Value, Who};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::scalar::Scalar;
 
-/// Buffers kept from one execution to the next.
+/// Buffers that are reused between executions.
 #[derive(Default)]
 pub(super) struct Buffers {
     inputs: Vec<Vec<f64>>,
@@ -30,14 +30,14 @@ struct Task<'l> {
     leaf: &'l LeafSpec,
     meaning: &'l Meaning,
     to: &'l View,
-    /// The part of the output's offset that all threads share.
+    /// The part of the output's offset that is equal for all threads.
     to_start: i64,
     /// The type of the output.
     out: Scalar,
 }
 
 impl Task<'_> {
-    /// Elements that a thread writes.
+    /// The number of elements that a thread writes.
     fn n(&self) -> usize {
         self.to.size as usize
     }
@@ -55,8 +55,8 @@ impl Task<'_> {
 }
 
 impl Runner<'_> {
-    /// Executes a leaf for each active thread; the lanes of a warp all read before any writes.
-    pub(super) fn alone(
+    /// Executes a leaf for each active thread. All lanes of a warp read before any of them writes.
+    pub(super) fn single_threads(
         &mut self,
         i: usize,
         leaf: &LeafSpec,
@@ -80,8 +80,8 @@ impl Runner<'_> {
         let kernel = self.kernel;
         let output = leaf.outputs[0];
         let to = &kernel.views[output];
-        // The parts of the offsets that all threads share: inputs, then the output.
-        let bad = |e| blame::bad_index(kernel, leaf.site, e);
+        // The parts of the offsets that are equal for all threads: inputs, then the output.
+        let bad = |e| errors::bad_index(kernel, leaf.site, e);
         buffers.starts.clear();
         for source in &leaf.inputs {
             let start = match source {
@@ -169,7 +169,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Reads the inputs of a thread as numbers; returns the bits of those inputs whose bits are
+    /// Reads the inputs of a thread as numbers; returns the bits of the inputs whose bits are
     /// needed.
     fn read_inputs(
         &mut self,
@@ -181,9 +181,9 @@ impl Runner<'_> {
         let Task { leaf, meaning, to, out, .. } = *task;
         let kernel = self.kernel;
         let mut kept = Vec::new();
-        // A leaf that computes element by element reads nothing where it writes nothing.
+        // An elementwise leaf reads no input at an element that it does not write.
         let wanted = match to.is_bounded() && meaning.is_elementwise() {
-            true => Some((to, self.alone_base(task, thread)?)),
+            true => Some((to, self.output_base(task, thread)?)),
             false => None,
         };
         for (i, source) in leaf.inputs.iter().enumerate() {
@@ -214,7 +214,7 @@ impl Runner<'_> {
         Ok(kept)
     }
 
-    /// Writes the results of a thread, the `j`-th thread that has results.
+    /// Writes the results of the `j`-th thread that has results.
     fn write(
         &mut self,
         task: &Task<'_>,
@@ -223,7 +223,7 @@ impl Runner<'_> {
         results: &Tile,
     ) -> Checked<()> {
         let (output, n, adds) = (task.leaf.outputs[0], task.n(), task.adds());
-        let base = self.alone_base(task, thread)?;
+        let base = self.output_base(task, thread)?;
         let rank = self.peer(output, thread, task.leaf.site)?;
         self.note_remote(rank, who);
         for e in 0..n {
@@ -231,19 +231,20 @@ impl Runner<'_> {
             let value: Value = results.get(j * n + e);
             if let Err(f) = self.blocks[rank].put(task.to, at, value, thread, who, adds) {
                 let access = ElementAccess { view: output, at, write: true, thread };
-                return blame::failed(self.kernel, self.env.block, who, &access, &f);
+                return errors::failed(self.kernel, self.env.block, who, &access, &f);
             }
         }
         Ok(())
     }
 
-    /// Where the output of a thread begins.
-    fn alone_base(&self, task: &Task<'_>, thread: usize) -> Checked<Base> {
+    /// The start of the output of a thread.
+    fn output_base(&self, task: &Task<'_>, thread: usize) -> Checked<Base> {
         let base = task.to.base(task.to_start, &self.env, thread);
-        base.map_err(|e| blame::bad_index(self.kernel, task.leaf.site, e))
+        base.map_err(|e| errors::bad_index(self.kernel, task.leaf.site, e))
     }
 
-    /// Reads a thread's view of a tensor; `wanted`: only where this one has elements.
+    /// Reads a thread's view of a tensor; with `wanted`, only the elements at which that view has
+    /// elements.
     fn read_all(
         &mut self,
         (index, start, thread): (usize, i64, usize),
@@ -254,7 +255,7 @@ impl Runner<'_> {
         let kernel = self.kernel;
         let view = &kernel.views[index];
         let base = view.base(start, &self.env, thread);
-        let base = base.map_err(|e| blame::bad_index(kernel, who.site, e))?;
+        let base = base.map_err(|e| errors::bad_index(kernel, who.site, e))?;
         raw.clear();
         let rank = self.peer(index, thread, who.site)?;
         self.note_remote(rank, who);
@@ -269,7 +270,7 @@ impl Runner<'_> {
                 Ok(value) => raw.push(value, self.mode.shadows),
                 Err(f) => {
                     let access = ElementAccess { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.env.block, who, &access, &f);
+                    return errors::failed(kernel, self.env.block, who, &access, &f);
                 }
             }
         }
@@ -277,7 +278,7 @@ impl Runner<'_> {
     }
 }
 
-/// Gives the results of a meaning one by one, a multiply-add without a list.
+/// Passes the results of a meaning to `each` one by one; a multiply-add needs no list.
 #[inline]
 fn each_result(
     meaning: &Meaning,
@@ -293,8 +294,8 @@ fn each_result(
 }
 
 impl Runner<'_> {
-    /// An element as a number: the same for all threads, but where loops whose bounds differ
-    /// between threads choose it.
+    /// An element of a tensor as an integer. It is uniform for all threads, unless loops whose
+    /// bounds differ between threads select it.
     pub(super) fn element(
         &mut self,
         index: usize,
@@ -315,12 +316,12 @@ impl Runner<'_> {
                 Ok(value) => value,
                 Err(f) => {
                     let access = ElementAccess { view: index, at, write: false, thread };
-                    return blame::failed(kernel, self.env.block, &who, &access, &f);
+                    return errors::failed(kernel, self.env.block, &who, &access, &f);
                 }
             };
-            // What does not fit is refused as an index where it is used.
+            // An integer that does not fit is refused as an index at its use.
             let value = i64::try_from(decode_int(view.scalar, value.bits)).unwrap_or(i64::MAX);
-            // What an earlier kernel has written nobody has looked at.
+            // Integers that an earlier kernel wrote are not checked yet.
             let outside = within.is_some_and(|(lo, hi)| value < lo || value >= hi);
             let falls = step.filter(|step| at >= *step).is_some_and(|step| {
                 let before = self.blocks[self.rank].peek(view, at - step, thread);
@@ -329,11 +330,16 @@ impl Runner<'_> {
             let late = step.is_some() && at == 0 && value != 0;
             if outside || falls || late {
                 let why = match (within, outside) {
-                    (Some((lo, hi)), true) => format!("its elements are from {lo} and below {hi}"),
-                    _ if falls => "it splits a number, and falls here".to_owned(),
-                    _ => "it splits a number, and does not begin with 0".to_owned(),
+                    (Some((lo, hi)), true) => {
+                        format!("the tensor declares elements from {lo} and below {hi}")
+                    }
+                    _ if falls => {
+                        "the tensor splits a number, and the element is below the previous one"
+                            .to_owned()
+                    }
+                    _ => "the tensor splits a number, and its first element is not 0".to_owned(),
                 };
-                return Err(blame::no_such_number(kernel, site, (index, at, value), why));
+                return Err(errors::no_such_number(kernel, site, (index, at, value), why));
             }
             if uniform {
                 return Ok(LoopValue::Uniform(value));

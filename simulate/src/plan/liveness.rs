@@ -1,32 +1,33 @@
-//! Registers whose values are still needed, statement by statement.
+//! Live registers, statement by statement.
 //!
-//! A buffer is live where a value in it may still be read: backward over the statements, with
-//! branches joined and loops carried around (Aho, Lam, Sethi, Ullman: Compilers, Live-Variable
-//! Analysis). Buffers count whole, for one thread: a statement that writes all of one without
-//! reading it ends its life before, and so does a spec with a body that means to. Addresses,
-//! indices and predicates take more registers than these.
+//! A buffer is live where a later statement may still read a value in it. The analysis goes
+//! backward over the statements, joins branches and iterates loops (Aho, Lam, Sethi, Ullman:
+//! Compilers, Live-Variable Analysis). Each buffer is live as a whole, and the counts are for one
+//! thread. A buffer is dead before a statement that writes all of it without reading it; a spec
+//! with a body is such a statement if its meaning is. Addresses, indices and predicates need
+//! additional registers.
 
 use super::{How, Kernel, LeafSpec, Node, Reference, Space};
 
-/// Most words of all sets together.
+/// The largest number of words of all sets together.
 const MAX_WORDS: usize = 1 << 20;
-/// Most elements of a view that is looked at one by one.
+/// The largest number of elements of a view that are checked one by one.
 const MAX_LISTED: usize = 1 << 10;
 
-/// One bit a register buffer.
+/// A set of register buffers, one bit for each.
 type Set = Vec<u64>;
 
-/// What a statement does to liveness, and those inside of it.
+/// The effect of a statement and its inner statements on liveness.
 struct Fact {
-    /// Read before they are written.
+    /// The buffers that are read before they are written.
     reads: Set,
-    /// Written whole.
+    /// The buffers that are completely written.
     writes: Set,
     inner: Vec<Vec<Fact>>,
 }
 
-/// For each leaf, the 32-bit registers of a thread that are live at it; none where there are too
-/// many statements and buffers.
+/// For each leaf, the number of live 32-bit registers of a thread; none if there are too many
+/// statements and buffers.
 pub(crate) fn live_registers(kernel: &Kernel<'_>) -> Option<Vec<u64>> {
     let words = kernel.registers.len().div_ceil(64);
     if (n_nodes(&kernel.body) + 1).saturating_mul(2 * words.max(1)) > MAX_WORDS {
@@ -65,7 +66,7 @@ impl Live<'_> {
         }
     }
 
-    /// Whether a view is all of its buffer, for the threads that have it.
+    /// Whether a view contains all of its buffer, for the threads that have it.
     fn is_whole(&self, index: usize) -> bool {
         let (view, Some(buffer)) = (&self.kernel.views[index], self.buffer(index)) else {
             return false;
@@ -154,7 +155,8 @@ impl Live<'_> {
         }
     }
 
-    /// Of a list of statements: read before written, written whole, and of each.
+    /// The facts of a list of statements: the buffers read before they are written, the buffers
+    /// completely written, and the facts of each statement.
     fn facts(&self, nodes: &[Node]) -> (Set, Set, Vec<Fact>) {
         let all: Vec<Fact> = nodes.iter().map(|node| self.fact(node)).collect();
         let (mut reads, mut writes) = (self.none(), self.none());
@@ -166,7 +168,7 @@ impl Live<'_> {
         (reads, writes, all)
     }
 
-    /// Notes what is live at each leaf, given what is live behind the list.
+    /// Records the live buffers at each leaf, given the live buffers after the list.
     fn assign(&mut self, nodes: &[Node], facts: &[Fact], mut live: Set) {
         for (node, fact) in nodes.iter().zip(facts).rev() {
             match node {

@@ -1,7 +1,7 @@
-//! Draws schedules: which converged set runs next, where warps diverge, and when asynchronous
+//! Random schedules: which converged set runs next, where warps diverge, and when asynchronous
 //! copies arrive.
 //!
-//! Invariant: what is drawn follows from the seed and the block alone.
+//! Invariant: a schedule depends on the seed and the block only.
 
 use super::Runner;
 use super::converged::ConvergedSet;
@@ -10,7 +10,7 @@ use crate::inputs::{GOLDEN, mix};
 /// Lanes of a warp.
 const LANES: usize = 32;
 
-/// A sequence of numbers.
+/// A sequence of random numbers.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -19,23 +19,23 @@ impl Dice {
         Dice(mix(seed ^ mix(block as u64)))
     }
 
-    /// A number below `n`.
+    /// A random number below `n`.
     pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(GOLDEN);
         (mix(self.0) % n.max(1) as u64) as usize
     }
 }
 
-/// The lane that `.elect()` takes of every warp. Hardware takes the same one each time and does not
-/// say which (PTX ISA, Parallel Synchronization and Communication Instructions: elect.sync). Here
-/// it is never the first, so that whatever counts on the first is found: the last in the usual
-/// schedule, any other in one that is drawn.
+/// The lane that `.elect()` selects in every warp. The hardware always selects the same lane, but
+/// does not specify which one (PTX ISA, Parallel Synchronization and Communication Instructions:
+/// elect.sync). The simulator never selects the first lane, to find programs that rely on it: it
+/// selects the last lane by default, and any other lane under a random schedule.
 pub(crate) fn elected_lane(schedule: Option<u64>) -> usize {
     schedule.map_or(LANES - 1, |seed| 1 + Dice::new(seed, i64::MIN).below(LANES - 1))
 }
 
 impl<'k> Runner<'k> {
-    /// Before the next statement of a set, lets some of its warps fall behind, or a copy arrive
+    /// Before the next statement of a set, may let some of its warps fall behind, or a copy arrive
     /// early.
     pub(super) fn disturb(&mut self, set: &mut ConvergedSet<'k>) {
         let Some(dice) = &mut self.dice else { return };
@@ -46,7 +46,8 @@ impl<'k> Runner<'k> {
                 && kept != warps
                 && let Some(mut other) = set.part(warps & !kept)
             {
-                // `put` would reconverge it at once, so it goes to the list as it is.
+                // `put` would reconverge the set at once, so it goes to the list directly.
+                //
                 other.loops.clone_from(&self.env.loops);
                 self.converged.push(other);
             }

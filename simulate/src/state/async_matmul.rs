@@ -1,66 +1,66 @@
-//! Asynchronous MatMuls under way: what they use, and when they are complete.
+//! Pending asynchronous MatMuls: their registers and shared memory, and their completion.
 //!
-//! A MatMul of several warps is one flight for each of them. It is complete when its warp has
-//! committed its group and waited for it; then its registers may be used again, and what it read of
-//! shared memory overwritten by whoever comes after the wait.
+//! A MatMul of several warps is one flight for each warp. A flight is complete when its warp has
+//! committed its group and waited for the group. Then its registers may be used again, and the
+//! shared memory that it read may be overwritten by threads that come after the wait.
 
 use super::groups::Groups;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The extents of an accumulator and its type: MatMuls that agree in it may follow each other on
-/// the same registers without a fence.
+/// The extents and the type of an accumulator. MatMuls with equal shapes may use the same registers
+/// in sequence without a fence.
 pub(crate) type Shape = (usize, usize, carbyne_ir::scalar::Scalar);
 
-/// How an asynchronous MatMul of a warp accesses registers.
+/// The register accesses of an asynchronous MatMul of a warp.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Issue {
-    /// Its number, above 0.
+    /// The number of the flight, above 0.
     pub flight: u32,
-    /// The shape of its accumulator.
+    /// The shape of the accumulator.
     pub shape: Shape,
     /// The last execution before the warp's last fence.
     pub fence: u32,
 }
 
-/// Most MatMuls of a block that are under way at once, each of one warp.
+/// The largest number of pending MatMuls of a block, counted for each warp.
 const MAX_FLIGHTS: usize = 1 << 12;
 
 /// One MatMul of one warp.
 pub(crate) struct Flight {
     site: u32,
     shape: Shape,
-    /// Granules of shared memory that it reads.
+    /// The granules of shared memory that the MatMul reads.
     pub granules: Rc<[u32]>,
 }
 
-/// All that are under way in a block.
+/// The pending MatMuls of a block.
 pub(crate) struct Flights {
-    /// In the order of their numbers. A complete one leaves an empty place; the first place is
-    /// never empty.
+    /// The flights in the order of their numbers. A complete flight leaves an empty entry; the
+    /// first entry is never empty.
     flights: VecDeque<Option<Flight>>,
-    /// The number of the first.
+    /// The number of the first entry.
     first: u32,
     /// The state of each warp.
     pub warps: Vec<Warp>,
 }
 
-/// A warp's groups.
+/// The groups of a warp.
 #[derive(Default)]
 pub(crate) struct Warp {
-    /// The last execution before its last fence; none without a fence.
+    /// The last execution before the last fence; none without a fence.
     pub fence: Option<u32>,
     groups: Groups<Vec<u32>>,
 }
 
 impl Flights {
-    /// None yet, of so many warps.
+    /// The initial state for `n_warps` warps.
     pub(crate) fn new(n_warps: usize) -> Self {
         let warps = (0..n_warps).map(|_| Warp::default()).collect();
         Flights { flights: VecDeque::new(), first: 1, warps }
     }
 
-    /// A new MatMul of a warp.
+    /// Adds a MatMul of a warp.
     pub(crate) fn begin(&mut self, warp: usize, site: u32, shape: Shape) -> u32 {
         let number = self.first + self.flights.len() as u32;
         self.flights.push_back(Some(Flight { site, shape, granules: Rc::new([]) }));
@@ -68,7 +68,7 @@ impl Flights {
         number
     }
 
-    /// It reads these granules.
+    /// Records the granules that a MatMul reads.
     pub(crate) fn reads(&mut self, flight: u32, granules: &Rc<[u32]>) {
         let index = self.index(flight);
         if let Some(flight) = index.and_then(|i| self.flights.get_mut(i)?.as_mut()) {
@@ -76,7 +76,7 @@ impl Flights {
         }
     }
 
-    /// Whether there are more than can be kept track of.
+    /// Whether there are more flights than the limit.
     pub(crate) fn are_too_many(&self) -> bool {
         self.flights.len() > MAX_FLIGHTS && self.flights.iter().flatten().count() > MAX_FLIGHTS
     }
@@ -86,7 +86,7 @@ impl Flights {
         self.warps[warp].groups.commit();
     }
 
-    /// Takes out what is complete when a warp waits until so many of its groups are left.
+    /// Removes the flights that are complete when a warp waits until `left` of its groups remain.
     pub(crate) fn wait(&mut self, warp: usize, left: usize) -> Vec<Flight> {
         let groups = &mut self.warps[warp].groups;
         let complete: Vec<u32> =
@@ -103,19 +103,19 @@ impl Flights {
         complete
     }
 
-    /// The place of a number among those that are kept. The number 0 has none.
+    /// The index of the entry for a number. The number 0 has no entry.
     #[inline]
     fn index(&self, flight: u32) -> Option<usize> {
         Some(flight.checked_sub(self.first)? as usize)
     }
 
-    /// The one of this number, if it is under way; none is 0.
+    /// The flight with this number, if it is pending; the number 0 is none.
     #[inline]
     pub(crate) fn get(&self, flight: u32) -> Option<&Flight> {
         self.flights.get(self.index(flight)?)?.as_ref()
     }
 
-    /// One of a warp's that may still read shared memory: its statement.
+    /// The statement of a flight of the warp that may still read shared memory.
     pub(crate) fn still_reads(&self, warp: usize) -> Option<u32> {
         let all = self.warps[warp].groups.iter().flatten().filter_map(|f| self.get(*f));
         all.filter(|f| !f.granules.is_empty()).map(|f| f.site).next()
@@ -123,12 +123,12 @@ impl Flights {
 }
 
 impl Flight {
-    /// The statement that issued it.
+    /// The statement that issued the MatMul.
     pub(crate) fn site(&self) -> u32 {
         self.site
     }
 
-    /// The shape of its accumulator.
+    /// The shape of the accumulator.
     pub(crate) fn shape(&self) -> Shape {
         self.shape
     }

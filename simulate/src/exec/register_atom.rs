@@ -1,10 +1,9 @@
-//! Atoms of one thread that touch nothing but the thread's own registers: what a kernel without
-//! tensor cores mostly executes. No other thread sees them, so each thread reads, computes and
-//! writes before the next.
+//! Executes atoms of one thread that access only the thread's own registers. Most statements of a
+//! kernel without tensor cores are such atoms. No other thread sees these registers, so each thread
+//! reads, computes and writes before the next thread does.
 //!
-//! Invariant: whatever is not plain, an undefined register or an index that leaves 64 bits, ends
-//! nothing here. The leaf is then executed again by [`super::atom`], which finds it too and says
-//! what it is.
+//! Invariant: errors, such as an undefined register or an index beyond 64 bits, are not reported
+//! here. [`super::atom`] executes the leaf again and reports the error.
 
 use super::Runner;
 use super::atom::{Scratch, compute};
@@ -14,12 +13,12 @@ use crate::plan::{BoundAtom, BoundOp, BoundOperand, Kernel, Mask, Slot, Source, 
 use crate::state::{Tile, Value};
 use carbyne_ir::scalar::Scalar::{F32, F64};
 
-/// Where an operand's registers are, for the threads of one execution.
+/// The registers of an operand, for the threads of one execution.
 struct RegisterOperand<'k> {
     view: &'k View,
     registers: usize,
     offset: &'k Index,
-    /// The part of the offset that all threads share.
+    /// The part of the offset that is equal for all threads.
     base: i64,
 }
 
@@ -39,9 +38,8 @@ impl<'k> RegisterOperand<'k> {
 }
 
 impl Runner<'_> {
-    /// Executes an atom that is [`BoundAtom::private`] for the active threads. None where one of
-    /// them cannot.
-    pub(super) fn privately(
+    /// Executes an atom with [`BoundAtom::private`] for the active threads. None if a thread fails.
+    pub(super) fn register_atom(
         &mut self,
         atom: &BoundAtom,
         site: u32,
@@ -53,7 +51,7 @@ impl Runner<'_> {
                 if a == b && to.is_float() =>
             {
                 let zero = Value { bits: encode(to, 0.0), shadow: 0.0 };
-                // With types that are known it is one instruction of this machine.
+                // With known types, this compiles to one instruction of the host.
                 match (a, to) {
                     (F32, F32) => self
                         .multiply_add(atom, site, active, zero, |x, y, z| fma(F32, F32, x, y, z)),
@@ -66,7 +64,7 @@ impl Runner<'_> {
         }
     }
 
-    /// One multiply-add a thread. Shadows are products and sums of floats.
+    /// One multiply-add for each thread. Shadows are products and sums of floats.
     fn multiply_add(
         &mut self,
         atom: &BoundAtom,
@@ -98,7 +96,7 @@ impl Runner<'_> {
         Some(())
     }
 
-    /// Any atom: a thread's tiles, what it makes of them, its results.
+    /// Executes any atom: reads a thread's tiles, computes, and writes the results.
     fn tile_by_tile(
         &mut self,
         atom: &BoundAtom,

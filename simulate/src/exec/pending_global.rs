@@ -1,13 +1,15 @@
-//! What asynchronous copies use of global memory from their issue to their completion.
+//! Records the elements of global memory that asynchronous copies use from their issue to their
+//! completion.
 
 use super::Runner;
-use super::blame::{self, ElementAccess};
+use super::errors::{self, ElementAccess};
 use crate::plan::{BoundAtom, BoundBulk, Checked, Slot, Source, Space};
 use crate::state::{Failure, GlobalElement};
 
 impl Runner<'_> {
-    /// A thread's copies read these elements of a view of global memory, by buffer and offset,
-    /// until so many of them are complete. Those that matter: nobody writes the others.
+    /// Records that a thread's copies read these elements of a view of global memory, by buffer and
+    /// offset, until `n_copies` copies are complete. Elements that the kernel does not write are
+    /// omitted.
     pub(super) fn read_until_complete(
         &mut self,
         site: u32,
@@ -33,7 +35,7 @@ impl Runner<'_> {
         Ok(kept)
     }
 
-    /// A thread's copy writes these elements until it is complete.
+    /// Records that a thread's copy writes these elements until it is complete.
     pub(super) fn written_until_complete(
         &mut self,
         site: u32,
@@ -52,8 +54,8 @@ impl Runner<'_> {
         Ok(kept)
     }
 
-    /// A thread has issued an asynchronous copy by an atom: what it reads of memory that the kernel
-    /// writes it reads until its group has been waited for.
+    /// Records the sources of an asynchronous copy by an atom. In memory that the kernel writes,
+    /// the copy reads them until a wait for its group.
     pub(super) fn keep_sources(
         &mut self,
         atom: &BoundAtom,
@@ -88,6 +90,6 @@ impl Runner<'_> {
     fn denied<T>(&self, site: u32, access: &ElementAccess, failure: &Failure) -> Checked<T> {
         let mut who = self.who(access.thread / 32, site);
         who.thread = access.thread as u16;
-        blame::failed(self.kernel, self.env.block, &who, access, failure)
+        errors::failed(self.kernel, self.env.block, &who, access, failure)
     }
 }

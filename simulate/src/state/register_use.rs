@@ -1,34 +1,35 @@
-//! Which accesses to a register asynchronous MatMuls stand against.
+//! The conflicts between accesses to registers and asynchronous MatMuls.
 
+use super::async_matmul::Flights;
 use super::clock::Who;
-use super::flight::Flights;
 
 /// The asynchronous MatMuls that use a register.
 #[derive(Copy, Clone, Default, PartialEq)]
-pub(super) struct Watched {
-    /// The execution that accessed it last, asynchronous ones apart.
+pub(super) struct RegisterUse {
+    /// The last execution that accessed the register, except for asynchronous ones.
     pub last: u32,
-    /// The MatMul that will write it, or has written it if that is no longer under way; 0 for none.
+    /// The MatMul that writes the register, or has written the register if no longer pending; 0
+    /// for none.
     pub writing: u32,
-    /// As `writing`, that reads it.
+    /// The MatMul that reads the register, as for `writing`.
     pub reading: u32,
 }
 
-/// Why a register cannot be accessed so.
+/// The reason why an access to a register is not allowed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RegisterFault {
-    /// It is none of the buffer.
+    /// The offset is outside of the buffer.
     Outside,
-    /// A MatMul, issued by the statement, writes it.
+    /// A pending MatMul, issued by the statement, writes the register.
     Pending(u32),
-    /// A MatMul, issued by the statement, reads it.
+    /// A pending MatMul, issued by the statement, reads the register.
     Busy(u32),
-    /// A fence is missing between its last access and the MatMul.
+    /// A fence is missing between the last access to the register and the MatMul.
     Unfenced,
 }
 
-impl Watched {
-    /// Notes an access, or says what stands against it.
+impl RegisterUse {
+    /// Checks and records an access.
     #[inline]
     pub(super) fn access(
         &mut self,
@@ -46,7 +47,7 @@ impl Watched {
             (self.writing, self.last) = (0, who.serial);
             return Ok(());
         };
-        // It has been asked before whether this MatMul may.
+        // This MatMul has been checked before.
         let asked = [self.reading, self.writing].contains(&issue.flight);
         match flights.get(self.writing) {
             _ if asked => {}

@@ -1,13 +1,15 @@
-//! Compares what a program wrote with what another one, its parent, means.
+//! Compares the results of a program with the meaning of another program, its parent.
 //!
-//! Both get the same inputs, by name. Of the parent, kernels that say what they mean are evaluated,
-//! on the elements that the program wrote; others are executed. Shadows are compared, so that what
-//! the two round away does not matter: with the scale of the parent's meaning, or, where it is
-//! executed, with the largest magnitude of the tensor.
+//! Both programs get the same inputs, by name. Kernels of the parent that have a meaning are
+//! evaluated on the elements that the program wrote; other kernels of the parent are executed. The
+//! comparison uses shadows, so the rounding of either program does not matter. The allowed
+//! difference is relative to the scale of the parent's meaning, or, for an executed kernel, to the
+//! largest magnitude of the tensor.
 
 use crate::decisions::Decisions;
 use crate::denote::{Exact, SLACK, cover};
 use crate::exec::{Mode, Near, Numerics, elected_lane, value_text};
+use crate::kernel_results::{Oracle, offset};
 use crate::launch::{
     Memory, begin_again, chosen_blocks, execute, meant, merge_into, reads, steps, symbols,
 };
@@ -15,7 +17,6 @@ use crate::num::{decode, ulp};
 use crate::options::{Between, Options};
 use crate::plan::{Checked, Inverse, Kernel, Space, coordinates, coordinates_text, lower};
 use crate::report::{OutputTensor, Report};
-use crate::root::{Oracle, offset};
 use crate::state::{GlobalMemory, Pages, Value};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -24,28 +25,30 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, HashSet};
 
-/// A tensor of the parent and how many of its elements were compared.
+/// A tensor of the parent and the number of its elements that were compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// Without `%`.
+    /// The name without `%`.
     pub tensor: String,
-    /// Elements compared.
+    /// The number of compared elements.
     pub elements: u64,
-    /// Largest distance of an element, as the program stored it, from what the parent means in
-    /// binary64, in units in the last place of its type.
+    /// The largest distance of a stored element from the parent's meaning in binary64, in units in
+    /// the last place of its type.
     pub max_ulp: f64,
-    /// Norm of these distances by the norm of what the parent means; none where that is no number.
+    /// The norm of these distances divided by the norm of the parent's meaning; none if the
+    /// quotient is not a number.
     pub relative_norm: Option<f64>,
 }
 
-/// Compares the tensors that a program wrote with those of its parent. `options` are those that the
-/// program ran with, [`Between::for_parent`] among them where it has several kernels, `report` what
-/// it gave. With the [`Decisions`] of both programs in them, inputs test what either decides.
+/// Compares the tensors that a program wrote with those of its parent. `options` are the options of
+/// the program's run, with [`Between::for_parent`] if the program has several kernels; `report` is
+/// the result of that run. If `options` contain the [`Decisions`] of both programs, the inputs test
+/// the decisions of both.
 ///
 /// # Errors
-/// `S0513` where a tensor of the parent is missing, is of another type, or has nothing to compare;
-/// `S0501` for the first element that is another one; what executing the parent gives.
-pub fn against(
+/// `S0513` if a tensor of the parent is missing, has another type, or has no element to compare;
+/// `S0501` for the first element that differs; the errors of executing the parent.
+pub fn compare_with_parent(
     parent: &Program,
     atoms: &AtomTable,
     options: &Options,
@@ -67,7 +70,7 @@ pub fn against(
         let kernel = lower(parent, *id, atoms, &symbols, elected_lane(None))?;
         let rest = &parent.kernels[i + 1..];
         let later: HashSet<BufferId> = rest.iter().flat_map(|k| reads(parent, *k)).collect();
-        // What a later kernel writes again is compared there.
+        // A tensor that a later kernel writes again is compared after that kernel.
         let again: HashSet<BufferId> = parent.specs[*id]
             .outputs
             .iter()
@@ -107,11 +110,14 @@ pub fn against(
         let is_empty = memory.tensors.get(&buffer).is_some_and(|(_, sizes)| sizes.size == 0);
         all_empty &= is_empty;
         if elements == 0 && !between.contains(&buffer) && !is_empty {
-            let text = format!("nothing of %{name} can be compared with the parent's");
+            let text = format!("no element of %{name} can be compared with the parent");
             return Err(Box::new(
                 Diagnostic::new(Code::OtherSpec, comparison.writer(name), text)
-                    .label("no element was written that the parent writes, too, and that no other block adds to")
-                    .help("run more blocks, `--blocks all`, or write the tensor"),
+                    .label(
+                        "the blocks that ran wrote no element that the parent also writes, or \
+                         other blocks add to all of these elements",
+                    )
+                    .help("run more blocks with `--blocks all`, or write the tensor"),
             ));
         }
         let (max_ulp, relative_norm) = (numerics.max_ulp, numerics.relative_norm());
@@ -131,7 +137,8 @@ fn outputs(p: &Program, kernel: SpecId) -> impl Iterator<Item = BufferId> + '_ {
     p.specs[kernel].outputs.iter().map(|t| p.tensors[*t].buffer)
 }
 
-/// Whether a kernel writes all of a tensor: by the same view, or all of the buffer.
+/// Whether a kernel overwrites all of a tensor: through an equal view, or through the complete
+/// buffer.
 fn writes_again(p: &Program, kernel: SpecId, tensor: TensorId) -> bool {
     let (buffer, own) = (p.tensors[tensor].buffer, &p.tensors[tensor]);
     p.specs[kernel].outputs.iter().any(|t| {
@@ -158,7 +165,7 @@ fn run(
     Ok(grid.into_written(blocks.len() as i64 == kernel.n_blocks).collect())
 }
 
-/// Notes how far an element, as it is stored, is from what the parent means.
+/// Records the distance of a stored element from the parent's meaning.
 fn note(of: &mut Numerics, scalar: Scalar, value: Value, reference: f64) {
     let distance = (decode(scalar, value.bits) - reference).abs();
     match distance.is_finite() {
@@ -170,7 +177,7 @@ fn note(of: &mut Numerics, scalar: Scalar, value: Value, reference: f64) {
     }
 }
 
-/// A program, what it wrote, and the parent that it is compared with.
+/// A program, its results, and the parent that it is compared with.
 struct Comparison<'p> {
     parent: &'p Program,
     program: &'p Program,
@@ -186,7 +193,7 @@ impl<'p> Comparison<'p> {
         self.report.outputs.tensors.iter().find(|t| t.memory.name == name)
     }
 
-    /// The kernel of the program that writes a tensor, or its first.
+    /// The span of the program's kernel that writes a tensor, or of its first kernel.
     fn writer(&self, name: &str) -> Span {
         let p = self.program;
         let writes = |k: &&SpecId| outputs(p, **k).any(|b| p.buffers[b].name == name);
@@ -194,8 +201,8 @@ impl<'p> Comparison<'p> {
         kernel.map(|k| p.specs[*k].span).unwrap_or_default()
     }
 
-    /// Every tensor that both have is the same, and the program has all that the parent writes, and
-    /// no input more.
+    /// Checks that tensors of both programs have equal types, that the program has all tensors that
+    /// the parent writes, and that it reads no other inputs.
     fn same_tensors(&self) -> Checked<()> {
         let (parent, program) = (self.parent, self.program);
         let refuse = |span: Span, text: String, help: &str| {
@@ -208,7 +215,7 @@ impl<'p> Comparison<'p> {
             let levels = &p.tensors[b.tensor].levels;
             format!("{}.{}", carbyne_ir::program::show_levels(&p.arena, levels), b.scalar)
         };
-        // What a kernel behind the last one that writes it reads need not be kept.
+        // A tensor that no kernel reads after its last write must exist in the program.
         let last = |id: &BufferId| {
             parent.kernels.iter().rposition(|k| outputs(parent, *k).any(|b| b == *id))
         };
@@ -225,7 +232,7 @@ impl<'p> Comparison<'p> {
                     return refuse(
                         self.writer(name),
                         format!("%{name}, which the parent writes, is missing"),
-                        "declare and write it: what the parent gives is compared by name",
+                        "declare the tensor and write it: tensors are compared by name",
                     );
                 }
                 None => {}
@@ -235,7 +242,7 @@ impl<'p> Comparison<'p> {
                         return refuse(
                             ours.span,
                             format!("%{name} is {ours_shown}, the parent's is {theirs_shown}"),
-                            "keep the types of the caller's tensors; edit the kernels",
+                            "keep the types of the caller's tensors, and edit the kernels only",
                         );
                     }
                 }
@@ -249,15 +256,15 @@ impl<'p> Comparison<'p> {
             if read.contains(id) && !own && of(parent, &ours.name).is_none() {
                 return refuse(
                     ours.span,
-                    format!("%{} is read, and the parent has no such tensor", ours.name),
-                    "read what the parent reads: inputs are the same by name",
+                    format!("the program reads %{}, and the parent has no such tensor", ours.name),
+                    "read only tensors of the parent: inputs are matched by name",
                 );
             }
         }
         Ok(())
     }
 
-    /// Compares what a kernel of the parent writes, by buffer of the parent.
+    /// Compares the results of a kernel of the parent, by the parent's buffer.
     fn compare_kernel(
         &self,
         kernel: &Kernel<'_>,
@@ -287,7 +294,7 @@ impl<'p> Comparison<'p> {
         Ok(out)
     }
 
-    /// What the program gives; nothing where blocks that did not run may write it.
+    /// The program's value of an element; none if a block that did not run may write it.
     fn given(&self, ours: &OutputTensor, at: i64) -> Option<Value> {
         match self.complete {
             true => ours.memory.read(at),
@@ -310,7 +317,7 @@ impl<'p> Comparison<'p> {
         let mut elements: Vec<i64> =
             ours.memory.pages.elements().filter_map(|(at, _)| inverse.element(at - base)).collect();
         if self.complete {
-            // What the program leaves as it was is what it gives.
+            // Elements that the program does not write keep their values, and count as results.
             elements = (0..view.size).collect();
         }
         elements.sort_unstable();
@@ -334,7 +341,7 @@ impl<'p> Comparison<'p> {
         Ok(compared)
     }
 
-    /// With a parent that was executed.
+    /// Compares with a kernel of the parent that was executed.
     fn with_run(&self, ours: &OutputTensor, theirs: &Pages) -> Checked<Numerics> {
         let sizes = theirs.elements().map(|(_, v)| v.shadow.abs()).filter(|s| s.is_finite());
         let largest = sizes.fold(0.0, f64::max);
@@ -359,11 +366,11 @@ impl<'p> Comparison<'p> {
         let stored = value_text(*scalar, value.bits);
         Box::new(
             Diagnostic::new(Code::WrongElement, self.writer(name), text)
-                .label("the program does not compute what its parent does")
-                .help("correct the statement that computes it, or give the parent that was meant")
+                .label("the result of the program differs from that of its parent")
+                .help("correct the statement that computes the element, or name the right parent")
                 .note(format!(
-                    "it is `{stored}` as stored; in binary64, without rounding, the two differ by \
-                     more than 2^-{} of what is added up",
+                    "the stored element is `{stored}`; without rounding, in binary64, the two \
+                     differ by more than 2^-{} of the sum of the added magnitudes",
                     libm::log2(SLACK).abs()
                 )),
         )

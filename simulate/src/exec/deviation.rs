@@ -1,4 +1,4 @@
-//! How far the results of a statement are from their shadows.
+//! Measures the distance between the results of a statement and their shadows.
 
 use super::{Near, Runner};
 use crate::num::{decode, ulp};
@@ -6,19 +6,20 @@ use crate::state::{Tile, same_shadow};
 use carbyne_ir::ast::{BinaryOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
-/// What a statement may do to values that it does not do to their shadows.
+/// The rounding that a statement applies to values, but not to their shadows.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum Rounds {
-    /// Nothing: it moves them, or they are integers.
+    /// No rounding: the statement moves values, or they are integers.
     Not,
-    /// It rounds floats.
+    /// The statement rounds floats.
     Floats,
-    /// It decides: the result of a comparison, or an integer made of a float.
+    /// The statement makes a decision: its result is that of a comparison, or an integer from a
+    /// float.
     Decides,
 }
 
 impl Rounds {
-    /// A function of one operand.
+    /// The rounding of a function of one operand.
     pub(super) fn unary(op: UnaryOp, from: Scalar, to: Scalar) -> Self {
         match op {
             _ if to.is_float() => Rounds::Floats,
@@ -27,7 +28,7 @@ impl Rounds {
         }
     }
 
-    /// A function of two operands of a type.
+    /// The rounding of a function of two operands of one type.
     pub(super) fn binary(op: BinaryOp, from: Scalar) -> Self {
         match from.is_float() {
             true if op.compares() => Rounds::Decides,
@@ -36,14 +37,14 @@ impl Rounds {
         }
     }
 
-    /// A sum of this type.
+    /// The rounding of a sum of this type.
     pub(super) fn sum(to: Scalar) -> Self {
         if to.is_float() { Rounds::Floats } else { Rounds::Not }
     }
 }
 
 impl Runner<'_> {
-    /// Looks at the results of a leaf.
+    /// Measures the results of a leaf.
     pub(super) fn measure(&mut self, leaf: usize, rounds: Rounds, scalar: Scalar, results: &Tile) {
         if rounds == Rounds::Not || results.shadows.is_empty() {
             return;

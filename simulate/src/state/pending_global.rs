@@ -1,9 +1,9 @@
-//! Global memory that asynchronous copies still read or write.
+//! The elements of global memory that pending asynchronous copies read or write.
 //!
-//! From its issue to its completion a copy may read its source, and its destination is not there
-//! yet (PTX ISA, Data Movement and Conversion Instructions: Asynchronous copy, Completion
-//! Mechanisms). So what is kept of each element that copies under way use is how many read it, and
-//! how many write it. Of memory that a kernel does not write nothing is.
+//! From its issue to its completion, a copy may read its source, and its destination is not yet
+//! valid (PTX ISA, Data Movement and Conversion Instructions: Asynchronous copy, Completion
+//! Mechanisms). Therefore the number of pending reads and writes is stored for each element. Memory
+//! that a kernel does not write is not tracked.
 
 use super::clock::{MANY, Who};
 use super::groups::Content;
@@ -15,41 +15,41 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-/// What a copy leaves to its completion: elements of shared memory that it brings, and of global
-/// memory that it reads.
+/// The work that a copy leaves to its completion: the elements of shared memory that it writes, and
+/// the elements of global memory that it reads.
 #[derive(Default)]
 pub(crate) struct InFlight {
-    /// Brought.
+    /// The elements that the copies write.
     pub elements: Vec<Pending>,
-    /// Read.
+    /// The elements that the copies read.
     pub sources: Vec<GlobalElement>,
-    /// The same of copies that an mbarrier counts, too.
+    /// The copies that an mbarrier also counts.
     pub counted: Vec<Rc<Counted>>,
-    /// Phases of mbarriers with which copies of this group landed: their agents, and how many
-    /// phases were complete.
+    /// The phases of mbarriers with which copies of this group arrived: agents, and numbers of
+    /// complete phases.
     pub landed: Vec<(u16, u32)>,
 }
 
-/// Copies of a thread's group that land with the phase of an mbarrier, or when the thread has
+/// Copies of a thread's group that complete with the phase of an mbarrier, or when the thread has
 /// waited for the group.
 pub(crate) struct Counted {
-    /// Brought.
+    /// The elements that the copies write.
     pub elements: Vec<Pending>,
-    /// Read.
+    /// The elements that the copies read.
     pub sources: Vec<GlobalElement>,
-    /// The thread when it let the mbarrier count them.
+    /// The thread at its arrival at the mbarrier.
     pub who: Who,
-    /// Whether they have landed, and with which phase: the mbarrier's agent, and how many phases
-    /// were complete.
+    /// Whether the copies have arrived, and with which phase: the mbarrier's agent, and its number
+    /// of complete phases.
     pub done: Cell<Option<Option<(u16, u32)>>>,
 }
 
 /// An element of the global memory that a block of the cluster sees.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct GlobalElement {
-    /// The block.
+    /// The rank of the block.
     pub rank: u16,
-    /// In the kernel's order of buffers.
+    /// The index in the kernel's order of buffers.
     pub buffer: u16,
     /// The offset.
     pub at: i64,
@@ -63,7 +63,8 @@ impl Content for InFlight {
 }
 
 impl InFlight {
-    /// What no mbarrier counts yet, counted from now on; none where there is nothing.
+    /// The copies that no mbarrier counts yet, which one counts from now on; none if there are no
+    /// such copies.
     pub(crate) fn count(&mut self, who: &Who) -> Option<Rc<Counted>> {
         self.settle();
         let elements = std::mem::take(&mut self.elements);
@@ -77,8 +78,8 @@ impl InFlight {
         Some(counted)
     }
 
-    /// Moves all to a later group, of whose completion follows that of this one, where all has
-    /// landed with mbarriers.
+    /// Moves everything to a later group, which completes after this one, if all copies have
+    /// arrived with mbarriers.
     pub(crate) fn has_moved(&mut self, later: &mut InFlight) -> bool {
         self.settle();
         let Self { elements, sources, counted, landed } = self;
@@ -90,25 +91,25 @@ impl InFlight {
         all
     }
 
-    /// Keeps of copies that have landed with mbarriers no more than the phases.
+    /// Reduces the copies that have arrived with mbarriers to their phases.
     fn settle(&mut self) {
         let landed = &mut self.landed;
         self.counted.retain(|counted| {
             landed.extend(counted.done.get().flatten());
             counted.done.get().is_none()
         });
-        // The last phase of each mbarrier.
+        // Only the last phase of each mbarrier is needed.
         landed.sort_unstable_by_key(|(agent, phases)| (*agent, std::cmp::Reverse(*phases)));
         landed.dedup_by_key(|(agent, _)| *agent);
     }
 }
 
-/// Bulk copies out of shared memory that no mbarrier counts, of one group of a thread.
+/// Bulk copies out of shared memory of one group of a thread, without an mbarrier.
 #[derive(Default)]
 pub(crate) struct Stores {
     /// The statement, and the granules of shared memory that a copy still reads.
     pub reads: Vec<(u32, Vec<u32>)>,
-    /// What they write.
+    /// The elements that the copies write.
     pub targets: Vec<GlobalElement>,
 }
 
@@ -118,47 +119,49 @@ impl Content for Stores {
     }
 }
 
-/// The elements of a buffer that copies use.
+/// The elements of a buffer that pending copies use.
 #[derive(Default)]
-pub(crate) struct UnderWay {
+pub(crate) struct PendingUses {
     elements: HashMap<i64, Uses>,
-    /// The most that there were.
+    /// The largest number of elements so far.
     most: usize,
 }
 
 /// The copies that use an element.
 #[derive(Default)]
 struct Uses {
-    /// How many copies read it, and the statement of the last.
+    /// The number of copies that read the element, and the statement of the last.
     reads: (u32, u32),
-    /// How many copies write it or accumulate into it, and the statement of the last.
+    /// The number of copies that write the element or accumulate into it, and the statement of
+    /// the last.
     writes: (u32, u32),
-    /// The operation by which they accumulate into it.
+    /// The operation by which they accumulate.
     adds: Option<AccumulateOp>,
-    /// Copies that have read it and arrived with an mbarrier: its agent, how many phases were
-    /// complete, the statement.
+    /// The copies that have read it and arrived with an mbarrier: agent, number of complete phases,
+    /// and statement.
     landed: Vec<(u16, u32, u32)>,
 }
 
-/// Bytes that an element takes, about.
+/// The approximate number of bytes for an element.
 pub(crate) const USES_BYTES: usize = 2 * size_of::<(i64, Uses)>();
 
-impl UnderWay {
-    /// Whether no copy uses anything.
+impl PendingUses {
+    /// Whether no copy uses any element.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.elements.is_empty()
     }
 
-    /// A copy of a statement reads an element from now on. Whether there are more than ever.
+    /// Records that a copy of a statement begins to read an element. Returns whether the number of
+    /// elements exceeds its previous maximum.
     pub(crate) fn begin_read(&mut self, at: i64, site: u32) -> bool {
         let (n, by) = &mut self.elements.entry(at).or_default().reads;
         (*n, *by) = (*n + 1, site);
         self.grows()
     }
 
-    /// A copy of a statement writes an element from now on, or accumulates into it. Returns whether
-    /// more copies are under way than ever.
+    /// Records that a copy of a statement begins to write an element or to accumulate into it.
+    /// Returns whether the number of elements exceeds its previous maximum.
     pub(crate) fn begin_write(&mut self, at: i64, site: u32, adds: Option<AccumulateOp>) -> bool {
         let uses = self.elements.entry(at).or_default();
         uses.writes = (uses.writes.0 + 1, site);
@@ -172,7 +175,7 @@ impl UnderWay {
         more
     }
 
-    /// A copy has read an element; `landed`: with an mbarrier.
+    /// Records that a copy has read an element; `landed`: with an mbarrier.
     pub(crate) fn end_read(&mut self, at: i64, landed: Option<(u16, u32)>) {
         let Some(uses) = self.elements.get_mut(&at) else { return };
         uses.reads.0 = uses.reads.0.saturating_sub(1);
@@ -185,7 +188,8 @@ impl UnderWay {
         self.tidy(at);
     }
 
-    /// A copy has written an element, or accumulated into it by the returned operation.
+    /// Records that a copy has written an element, or accumulated into it by the returned
+    /// operation.
     pub(crate) fn end_write(&mut self, at: i64) -> Option<AccumulateOp> {
         let uses = self.elements.get_mut(&at)?;
         uses.writes.0 = uses.writes.0.saturating_sub(1);
@@ -201,10 +205,10 @@ impl UnderWay {
         }
     }
 
-    /// Whether an element may be read.
+    /// Checks that an element may be read.
     ///
     /// # Errors
-    /// A copy to it is under way.
+    /// A pending copy writes the element.
     pub(crate) fn before_read(&self, at: i64) -> Result<(), Denied> {
         match self.elements.get(&at) {
             Some(Uses { writes: (1.., site), .. }) => Err(Denied::Pending(*site)),
@@ -212,12 +216,12 @@ impl UnderWay {
         }
     }
 
-    /// Whether an element may be written, or a value put to it by an operation. If so, no copy that
-    /// has read it matters any more.
+    /// Checks that an element may be written, or accumulated into by an operation. If so, copies
+    /// that have read it no longer matter.
     ///
     /// # Errors
-    /// A copy from it or to it is under way, except one that accumulates into it by that operation;
-    /// or a copy has read it, and that is not known to have happened before.
+    /// A pending copy reads or writes it, unless the copy accumulates into it by that operation; or
+    /// a copy has read it and the read is not known to be complete.
     pub(crate) fn before_write(
         &mut self,
         at: i64,
@@ -251,10 +255,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_waited_for_the_phase_may_write_what_a_copy_has_read() {
+    fn threads_after_the_phase_may_overwrite_sources() {
         let mut clocks = Clocks::new(1, 64, 1);
         let mbarrier = clocks.mbarrier(0, 0, 1);
-        let mut uses = UnderWay::default();
+        let mut uses = PendingUses::default();
         uses.begin_read(5, 7);
         uses.begin_read(5, 8);
         assert!(uses.before_read(5).is_ok());
@@ -273,11 +277,11 @@ mod tests {
     }
 
     #[test]
-    fn values_are_put_to_elements_together() {
+    fn accumulating_copies_do_not_wait_for_each_other() {
         let clocks = Clocks::new(1, 32, 0);
         let who = clocks.warp(0, 0, 1, 1);
         let (add, max) = (Some(AccumulateOp::Add), Some(AccumulateOp::Max));
-        let mut uses = UnderWay::default();
+        let mut uses = PendingUses::default();
         uses.begin_write(0, 3, add);
         assert!(uses.before_write(0, add, &who).is_ok());
         assert!(matches!(uses.before_write(0, max, &who), Err(Denied::Pending(3))));
