@@ -319,7 +319,8 @@ fn outcome(all: &Strategies, sample: &Sample, table: &AtomTable) -> Result<(), W
         return Err(failed(d));
     }
     if let Some(meant) = &meant {
-        compare_with_parent(meant, table, &run, (&found.program, &report)).map_err(|d| failed(&d))?;
+        compare_with_parent(meant, table, &run, (&found.program, &report))
+            .map_err(|d| failed(&d))?;
     }
     Ok(())
 }

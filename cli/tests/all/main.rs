@@ -24,6 +24,7 @@ mod golden;
 mod host;
 mod imports;
 mod language;
+mod lines;
 mod numpy;
 mod outputs;
 mod pairs;
