@@ -286,7 +286,7 @@ fn what_is_decomposed_decomposes_to_itself() {
             return Err(format!("{name}: the decomposed text is refused\n{}", again.stderr));
         }
         let formatted = carbyne(&["fmt", "-", "--check"], &once.stdout);
-        let change = carbyne::unified::diff("once", "twice", once.text(), again.text());
+        let change = carbyne::unified_diff::diff("once", "twice", once.text(), again.text());
         if change.is_empty() && formatted.code == 0 {
             return Ok(());
         }

@@ -35,11 +35,11 @@ fn check(source: &str) -> Result<String, String> {
     let again = resolve::resolve(&module, &once).map_err(|e| format!("{e:?}\n{once}"))?;
     let (before, after) = (summary(&program), summary(&again));
     if before != after {
-        return Err(carbyne::unified::diff("before", "after", &before, &after));
+        return Err(carbyne::unified_diff::diff("before", "after", &before, &after));
     }
     let twice = text::print(&expand::expand(&module, &again));
     if twice != once {
-        return Err(carbyne::unified::diff("once", "twice", &once, &twice));
+        return Err(carbyne::unified_diff::diff("once", "twice", &once, &twice));
     }
     Ok(once)
 }

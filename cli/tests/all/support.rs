@@ -97,7 +97,7 @@ pub(crate) fn golden(path: &Path, actual: &str) -> Result<(), String> {
         std::fs::write(path, actual).unwrap_or_else(|e| panic!("{name}: {e}"));
         return Ok(());
     }
-    let diff = carbyne::unified::diff(&name, "what carbyne gives now", &expected, actual);
+    let diff = carbyne::unified_diff::diff(&name, "what carbyne gives now", &expected, actual);
     Err(format!("{diff}\nIf the change is meant, run cargo xtask bless {name}"))
 }
 

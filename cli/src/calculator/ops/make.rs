@@ -1,6 +1,6 @@
 //! Layouts from shapes and from other layouts.
 //!
-//! Invariant: none of these composes; what they give is stated by their operands alone.
+//! Invariant: no operation here composes layouts. The operands state the result.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, op};
@@ -16,7 +16,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "make_layout",
         L,
-        "the layout whose modes are these",
+        "the layout with these modes",
         ("make_layout(3:1, 4:3)", "(3,4):(1,3)"),
         |a| {
             let modes = (0..a.values.len()).map(|k| a.layout(k));

@@ -1,6 +1,6 @@
 //! Measures of a layout: sizes, shape, predicates.
 //!
-//! Invariant: all of these read; none makes another function.
+//! Invariant: the operations here only inspect layouts.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, op};
@@ -66,7 +66,7 @@ pub(super) const ALL: &[Operation] = &[
     ),
 ];
 
-/// The shape of whatever layout it is.
+/// The shape of a layout of any kind.
 fn shape(a: &Args<'_>) -> Result<Shape, Fault> {
     match a.value(0)? {
         Value::Coords(l) => Ok(l.shape()),

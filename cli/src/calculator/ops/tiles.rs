@@ -1,7 +1,7 @@
 //! Division into tiles, and products of tiles.
 //!
-//! Invariant: a tiler in brackets acts by mode, a layout on the whole as a one-dimensional
-//! function.
+//! Invariant: a tiler in brackets applies by mode; a layout applies to the whole as a
+//! one-dimensional function.
 
 use crate::calculator::operation::{Operation, Param, on_domain, op};
 use crate::calculator::value::{Kind, Layout, Value};
