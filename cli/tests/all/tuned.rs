@@ -1,9 +1,9 @@
-//! `--tuned`: databases that are damaged, and pins that can no longer be. That pins are taken is
-//! tested with the feature `gpu`, where they are made.
+//! `--tuned`: damaged databases, and pins that are no longer possible. The tests with the feature
+//! `gpu` check that pins are used.
 
 use crate::support::{carbyne, root};
 
-/// A file of that text, which `--tuned` names.
+/// A file with this text, for `--tuned`.
 fn database(name: &str, text: &[u8]) -> String {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();
@@ -53,7 +53,7 @@ fn pins_are_taken_where_they_can_be() {
     }
 }
 
-/// The page shows a database as it is read.
+/// The database on the page can be read.
 #[test]
 fn the_page_shows_what_is_read() {
     let page = std::fs::read_to_string(root().join("docs/tune.md")).unwrap();

@@ -108,7 +108,11 @@ mod tests {
                 }
             }
             assert!(
-                op.many || matches!(apply_operation(&arena, op, &vec![Value::from(1); 9]), Err(Fault::Count))
+                op.many
+                    || matches!(
+                        apply_operation(&arena, op, &vec![Value::from(1); 9]),
+                        Err(Fault::Count)
+                    )
             );
         }
     }

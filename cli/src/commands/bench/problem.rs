@@ -189,7 +189,7 @@ mod tests {
             (&["--types", "f16xbf16"], "e4m3xe5m2"),
             (&["--types", "e4m3", "--majors", "nn"], "majors nt"),
             (&["--types", "e5m2"], "e5m2 with e5m2"),
-            (&["--types", "bf16", "--acc", "f16"], "sums of f16"),
+            (&["--types", "bf16", "--acc", "f16"], "f16 accumulators"),
             (&["--types", "i8", "--epilogue", "bias_relu"], "with a bias"),
         ] {
             let said = problems(wrong).unwrap_err();
