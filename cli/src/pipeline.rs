@@ -1,4 +1,5 @@
-//! The stages from a text to a decomposed program: parse, import, check, decompose, prove the order.
+//! The stages from a text to a decomposed program: parse, import, check, decompose, prove the
+//! order.
 
 use crate::failure::{Failure, Given, Source};
 use crate::tuned::{self, Notes, Tuning};

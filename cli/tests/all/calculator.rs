@@ -450,7 +450,8 @@ fn answers_over_symbols_are_those_over_their_values() {
         let numbers: String =
             requests.iter().map(|(op, args)| line(op, &with(&symbols, args))).collect();
         let numbers = answers(&numbers);
-        // Compare both as lists of numbers: layouts as their indices, numbers and tuples divided by 1.
+        // Compare both as lists of numbers: layouts as their indices, numbers and tuples divided
+        // by 1.
         let as_list = |value: &Value| match value {
             Value::String(text) if text.contains(':') => {
                 line("layout_eval", &[at(value, &symbols, FACTS)])

@@ -208,7 +208,8 @@ fn each(f: impl Fn(&Example) -> Result<(), String> + Sync) {
     none(examples().par_iter().filter_map(|e| f(e).err()).collect());
 }
 
-/// Fails with the errors that `f` reports for any example and any architecture that `archs` selects.
+/// Fails with the errors that `f` reports for any example and any architecture that `archs`
+/// selects.
 fn each_on(
     archs: impl Fn(&Example) -> &[String] + Sync,
     f: impl Fn(&Example, &str) -> Result<(), String> + Sync,

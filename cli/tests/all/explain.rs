@@ -289,8 +289,8 @@ fn the_line_that_is_named_is_that_of_a_leaf() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-/// A pattern matches eight hundred instructions. The answer has one line for instructions that differ
-/// in a number, the nearest first, and gives the reason, not a change without effect.
+/// A pattern matches eight hundred instructions. The answer has one line for instructions that
+/// differ in a number, the nearest first, and gives the reason, not a change without effect.
 #[test]
 fn why_not_wgmma_is_said_in_a_page() {
     let gemm = std::fs::read_to_string(root().join("examples/gemm.cby")).expect("an example");

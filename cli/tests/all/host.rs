@@ -1,5 +1,5 @@
-//! `compile --emit cuda`: compiles the host functions with the headers of `tests/host/include`, which
-//! record launches, and runs them.
+//! `compile --emit cuda`: compiles the host functions with the headers of `tests/host/include`,
+//! which record launches, and runs them.
 
 use crate::support::{carbyne, golden, root, scratch};
 use std::path::{Path, PathBuf};
@@ -72,8 +72,8 @@ pub(crate) fn compiled(args: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Prints `tests/host/NAME.cby`, compiles its host functions with `tests/host/NAME.cpp`, which checks
-/// their launches, and runs the program. Returns the printed file.
+/// Prints `tests/host/NAME.cby`, compiles its host functions with `tests/host/NAME.cpp`, which
+/// checks their launches, and runs the program. Returns the printed file.
 fn checked(name: &str, file: &Path, arch: &str) -> String {
     let printed = carbyne(&["compile", &file.display().to_string(), "--arch", arch], "").ok();
     let out = scratch(&format!("host_{name}"));

@@ -1,5 +1,5 @@
-//! Pages with programs in the language. The programs are well formed and formatted, and the commands
-//! in front of them succeed.
+//! Pages with programs in the language. The programs are well formed and formatted, and the
+//! commands in front of them succeed.
 
 use crate::support::{carbyne, none, root};
 

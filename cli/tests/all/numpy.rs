@@ -1,6 +1,7 @@
 //! Exchanges arrays with NumPy, and compares results with NumPy.
 //!
-//! Needs the environment of `cargo xtask setup`. Without it, the tests report that they are skipped.
+//! Needs the environment of `cargo xtask setup`. Without it, the tests report that they are
+//! skipped.
 
 use crate::support::{carbyne, root, scratch};
 use carbyne_codegen::nvrtc;

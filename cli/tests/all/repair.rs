@@ -1,5 +1,5 @@
-//! Hand-written kernels without one synchronization statement: the edit in the error's help corrects
-//! the text.
+//! Hand-written kernels without one synchronization statement: the edit in the error's help
+//! corrects the text.
 
 use crate::support::{carbyne, changed, none, root};
 

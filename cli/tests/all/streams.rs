@@ -1,4 +1,5 @@
-//! The streams of results: files rewritten in place, standard output, readers that close the stream.
+//! The streams of results: files rewritten in place, standard output, readers that close the
+//! stream.
 
 use crate::support::{carbyne, scratch};
 use std::io::{self, Write};

@@ -84,8 +84,8 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     folder
 }
 
-/// Compares `actual` with the file at `path`, and returns the difference. With `BLESS=1`, writes the
-/// file instead.
+/// Compares `actual` with the file at `path`, and returns the difference. With `BLESS=1`, writes
+/// the file instead.
 pub(crate) fn golden(path: &Path, actual: &str) -> Result<(), String> {
     let name = shown(path);
     let expected = std::fs::read_to_string(path).unwrap_or_default();

@@ -15,8 +15,8 @@ pub(crate) fn machine(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs the command with these libraries. Returns the exit code, standard output, and standard error
-/// with continuation lines joined, because the length of paths determines the line breaks.
+/// Runs the command with these libraries. Returns the exit code, standard output, and standard
+/// error with continuation lines joined, because the length of paths determines the line breaks.
 pub(crate) fn carbyne(
     machine: &Path,
     variables: &[(&str, &str)],

@@ -1,4 +1,5 @@
-//! Matrix products of the fake driver and the fake cuBLAS. Each has its own description of a product.
+//! Matrix products of the fake driver and the fake cuBLAS. Each has its own description of a
+//! product.
 #![allow(dead_code, reason = "each of them uses a part")]
 
 /// An element type.

@@ -36,7 +36,8 @@ fn said(command: &mut Command) -> (i32, Vec<Value>) {
     (output.status.code().unwrap_or(-1), values.collect())
 }
 
-/// A folder with a driver, compiled with these options, and a file that is accepted as machine code.
+/// A folder with a driver, compiled with these options, and a file that is accepted as machine
+/// code.
 fn driver(name: &str, options: &[&str]) -> (PathBuf, String) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();

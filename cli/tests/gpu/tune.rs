@@ -118,8 +118,8 @@ fn what_was_measured_is_kept_whatever_follows() {
     let tuned = folder.join("own.tuned");
     let _ = std::fs::remove_file(&tuned);
     let at = ["--tuned", tuned.to_str().unwrap()];
-    // Three candidates are compared, and launched 25 and three times more in each of two rounds; the
-    // next kernel crashes.
+    // Three candidates are compared, and launched 25 and three times more in each of two rounds;
+    // the next kernel crashes.
     let (code, out, errors) = tune(&folder, &[("FAKE_CRASH", "100")], GEMM, &at);
     assert!(code == 1 && errors.contains("R0706"), "{code} {errors}");
     assert!(out.contains("@one: 3 of 3") && out.contains("@two: 0 of 3"), "{out}");

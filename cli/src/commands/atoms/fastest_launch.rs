@@ -5,7 +5,8 @@ use carbyne_launch::{Buffer, Fallible};
 use carbyne_simulate::conformance::unpack;
 
 /// The cycles of the median block, from the start of its first warp to the end of its last warp, in
-/// the fastest of `launches` launches. `clocks` contains the clock values of each warp of each block.
+/// the fastest of `launches` launches. `clocks` contains the clock values of each warp of each
+/// block.
 pub(super) fn fastest_cycles(
     launches: usize,
     launched: impl Fn() -> Fallible<()>,

@@ -77,8 +77,8 @@ fn program(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
     Ok(carbyne_ir::text::print(&pipeline::parsed(&source)?))
 }
 
-/// One line per atom: name, operation, architectures. A series of atoms that differ in the number of
-/// columns shares one line.
+/// One line per atom: name, operation, architectures. A series of atoms that differ in the number
+/// of columns shares one line.
 fn list(tables: &[AtomTable], spec: Option<&str>) -> Result<String, Failure> {
     let mut all = docs::series(tables);
     if let Some(spec) = spec {

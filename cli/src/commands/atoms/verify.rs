@@ -1,8 +1,8 @@
 //! `carbyne atoms verify --device`: executes atoms on a GPU and compares the results with the
 //! simulator.
 //!
-//! An atom is executed with the code of every architecture that has the atom: as machine code if the
-//! GPU runs that, otherwise as PTX, which the driver compiles for the GPU.
+//! An atom is executed with the code of every architecture that has the atom: as machine code if
+//! the GPU runs that, otherwise as PTX, which the driver compiles for the GPU.
 //! `carbyne_simulate::conformance` makes the inputs and compares the results.
 
 use super::compile::{compile_text, compiled, outside, prebuilt};

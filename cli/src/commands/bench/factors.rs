@@ -52,8 +52,8 @@ pub(super) fn distance(scalar: Scalar, columns: usize, is: &[u8], wanted: &[u8])
     if is.len() != wanted.len() || is.is_empty() {
         return f64::INFINITY;
     }
-    // For each band of rows: the sum of squares of `wanted`, the sum of squared differences, and the
-    // mean squared difference of the worst tile.
+    // For each band of rows: the sum of squares of `wanted`, the sum of squared differences, and
+    // the mean squared difference of the worst tile.
     let of_band = |(is, wanted): (&[u8], &[u8])| {
         let mut parts = vec![(0.0f64, 0usize); columns.div_ceil(TILE)];
         let mut norm = 0.0;

@@ -1,8 +1,8 @@
 //! `carbyne bench gemm`: measures matrix products of carbyne and of cuBLAS side by side.
 //!
 //! All kernels are decomposed and compiled before the first measurement. For each product, the
-//! kernels of carbyne and cuBLAS get the same factors, and their results are compared. Then they are
-//! launched in turns, in one stream that never runs empty. The order is random in each turn.
+//! kernels of carbyne and cuBLAS get the same factors, and their results are compared. Then they
+//! are launched in turns, in one stream that never runs empty. The order is random in each turn.
 
 use super::measurement::{COMMAND, Ours, Session, outside};
 use super::problem::Problem;

@@ -1,5 +1,5 @@
-//! Measures one product on the GPU: carbyne's kernels and cuBLAS get the same factors, their results
-//! are compared, and they are timed.
+//! Measures one product on the GPU: carbyne's kernels and cuBLAS get the same factors, their
+//! results are compared, and they are timed.
 
 use super::factors::{distance, drawn, width};
 use super::problem::Problem;
@@ -28,7 +28,8 @@ pub(super) struct Measured {
     pub(super) cublas: Times,
     /// In the order of the requests.
     pub(super) ours: Vec<OursMeasured>,
-    /// A second measurement of carbyne's first kernel. The deviation of their ratio from 1 is noise.
+    /// A second measurement of carbyne's first kernel. The deviation of their ratio from 1 is
+    /// noise.
     pub(super) again: Times,
 }
 

@@ -136,10 +136,10 @@ impl Problem {
     }
 
     /// The allowed relative distance of two results, as root mean square. Each result rounds its
-    /// elements to the type of C. A sum of K terms with random signs grows with the square root of K.
-    /// If each addition is rounded, the error is sqrt(K) units of the accumulator type. If each
-    /// instruction truncates its sum toward zero, the error is as many units as half of the
-    /// number of instructions.
+    /// elements to the type of C. A sum of K terms with random signs grows with the square root of
+    /// K. If each addition is rounded, the error is sqrt(K) units of the accumulator type. If each
+    /// instruction truncates its sum toward zero, the error is as many units as half of the number
+    /// of instructions.
     pub(super) fn bound(&self) -> f64 {
         if self.sums == Scalar::I32 {
             return 0.0;

@@ -2,8 +2,8 @@
 //!
 //! For each kernel-level spec without a pin, the instances that the cost model ranks first are
 //! compiled and launched once, and their results are compared with the meaning of the spec. All
-//! correct instances are then launched in turns. The pin of the fastest one is written to a database
-//! (`crate::tuned`) as soon as it is known, and again whenever it changes.
+//! correct instances are then launched in turns. The pin of the fastest one is written to a
+//! database (`crate::tuned`) as soon as it is known, and again whenever it changes.
 //!
 //! `measurement` measures one spec on the GPU, `report` prints the result.
 
