@@ -217,7 +217,8 @@ pub(crate) struct Strategies {
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     pub(crate) test: Option<PathBuf>,
     /// The number of samples of each strategy.
-    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) samples: u16,
 }
 
@@ -356,11 +357,13 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) data: Data,
     /// Measure N launches of each kernel; 0 measures none.
-    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(..=100_000))]
+    #[arg(long, value_name = "N", default_value = "20")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) repeat: u32,
     /// Then launch each kernel without a pause until the times are stable, for at most N
     /// seconds; 0 skips this measurement.
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u32).range(..=600))]
+    #[arg(long, value_name = "SECONDS", default_value = "2")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=600))]
     pub(crate) sustain: u32,
     /// Compare at most N elements of each output, evenly spaced.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -375,7 +378,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,
     /// Stop a kernel that takes longer than N seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
 }
 
@@ -459,7 +463,8 @@ pub(crate) struct VerifyAtoms {
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,
     /// Stop an instruction that takes longer than N seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
 }
 
@@ -481,7 +486,8 @@ pub(crate) struct CalibrateAtoms {
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,
     /// Stop an instruction that takes longer than N seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
 }
 
@@ -528,7 +534,8 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
     /// Only choices of statements on this line, or generated for it.
-    #[arg(long, value_name = "LINE", requires = "arch", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "LINE", requires = "arch")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) at: Option<u32>,
     /// Explain why instructions with these names are not used; `*` matches any part of a name.
     #[arg(long, value_name = "PATTERN", requires = "arch")]
@@ -537,7 +544,8 @@ pub(crate) struct Explain {
     #[arg(long, requires = "arch")]
     pub(crate) all: bool,
     /// Multiprocessors of the GPU; default: those of the architecture's usual GPU.
-    #[arg(long, value_name = "N", requires = "arch", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", requires = "arch")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) sms: Option<u32>,
     /// The format of the answer.
     #[arg(long, value_enum, default_value = "text", requires = "arch", value_name = "FORMAT")]
@@ -594,7 +602,8 @@ pub(crate) struct Draw {
     #[arg(long, value_enum, default_value = "element")]
     pub(crate) unit: Unit,
     /// The number of bits per element of a layout; a tensor has those of its type.
-    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(i64).range(1..=128))]
+    #[arg(long, value_name = "N", default_value = "16")]
+    #[arg(value_parser = clap::value_parser!(i64).range(1..=128))]
     pub(crate) bits: i64,
     /// Draw a large picture completely, including repeated parts.
     #[arg(long)]

@@ -57,7 +57,8 @@ mod tests {
         let new = "1\n2\n3\n4\nfive\n6\n7\n8\n9\nten";
         assert_eq!(
             diff("old", "new", old, new),
-            "--- old\n+++ new\n@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+ten\n\\ No newline at end of file\n"
+            "--- old\n+++ new\n@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n\
+             +ten\n\\ No newline at end of file\n"
         );
     }
 

@@ -47,13 +47,16 @@ pub(crate) struct BenchGemm {
     #[arg(long, value_name = "PINS", value_delimiter = ';')]
     pub(crate) by: Vec<String>,
     /// Measure N launches of each kernel; the kernels take turns.
-    #[arg(long, value_name = "N", default_value = "150", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value = "150")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) launches: u32,
     /// Then launch each kernel without a pause for N seconds; 0 skips this measurement.
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = clap::value_parser!(u32).range(..=600))]
+    #[arg(long, value_name = "SECONDS", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=600))]
     pub(crate) sustain: u32,
     /// Repeat all measurements N times.
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value = "2")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
     /// The seed of the random factors; default: from the clock.
     #[arg(long, value_name = "N")]
@@ -65,7 +68,8 @@ pub(crate) struct BenchGemm {
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,
     /// Stop a kernel that takes longer than N seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
     /// Write all results to this file as JSON, after each product.
     #[arg(long, value_name = "PATH")]

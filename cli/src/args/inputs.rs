@@ -10,7 +10,8 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "N", conflicts_with = "ints")]
     pub(crate) seed: Option<u64>,
     /// Draw integers from -2 to 2 with this seed. Sums of them are exact.
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "0")]
     pub(crate) ints: Option<u64>,
     /// Read a tensor from a NumPy file, or pass a number by value; may be repeated.
     #[arg(long = "in", value_name = "NAME=FILE.npy|NUMBER")]

@@ -20,10 +20,12 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "FILE", default_value = "carbyne.tuned")]
     pub(crate) tuned: PathBuf,
     /// Measure the N instances of strategies that have the best estimates, for each kernel.
-    #[arg(long, value_name = "N", default_value = "24", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value = "24")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) top: u16,
     /// Measure N launches of each instance; the instances take turns.
-    #[arg(long, value_name = "N", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value = "60")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) launches: u32,
     /// Compare at most N elements of each output, evenly spaced.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -32,7 +34,8 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,
     /// Stop a kernel that takes longer than N seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
     /// Write all results to this file as JSON.
     #[arg(long, value_name = "PATH")]

@@ -17,7 +17,10 @@ const MAP_BYTES: usize = 128;
 pub(crate) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTable) -> String {
     let between = handed_on(program);
     let used = |b: &BufferId, write: bool| -> Vec<usize> {
-        let of = |p: &Param| matches!(p, Param::Pointer { buffer, written, .. } if buffer == b && *written == write);
+        let of = |p: &Param| match p {
+            Param::Pointer { buffer, written, .. } => buffer == b && *written == write,
+            Param::Scalar { .. } | Param::Symbol { .. } | Param::TensorMap { .. } => false,
+        };
         let maps = |p: &Param| matches!(p, Param::TensorMap { buffer, .. } if buffer == b);
         let any = |k: &CudaKernel| k.params.iter().any(|p| of(p) || !write && maps(p));
         (0..kernels.len()).filter(|i| any(&kernels[*i])).collect()
@@ -49,7 +52,9 @@ pub(crate) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
             "strides": strides,
             // If an extent is 0, the tensor has no elements, and the computed codomain size may be
             // negative.
-            "elements": number(program.arena.max(buffer.cosize, Dim::Const(0)).unwrap_or(buffer.cosize)),
+            "elements": number(
+                program.arena.max(buffer.cosize, Dim::Const(0)).unwrap_or(buffer.cosize)
+            ),
             "integers": buffer.range.map(|(from, below)| json!({
                 "from": number(from),
                 "below": number(below),

@@ -31,7 +31,9 @@ pub(crate) fn document(
         "search": searched(&found.searched),
         "solutions": found.leaves.iter().map(|leaf| solution(leaf, &lines)).collect::<Vec<_>>(),
         "loops": super::loops::json(loops, found, source),
-        "certificates": found.certificates.iter().map(|c| certificate(c, &lines)).collect::<Vec<_>>(),
+        "certificates": found.certificates.iter()
+            .map(|c| certificate(c, &lines))
+            .collect::<Vec<_>>(),
         "synchronization": reports
             .iter()
             .map(|(kernel, report)| {
@@ -159,7 +161,9 @@ fn relation(relation: &Relation) -> (&'static str, Value) {
                 "f": text(f),
                 "g": text(g),
                 "map": text(map),
-                "steps": steps.iter().map(|(mask, register)| json!([mask, register])).collect::<Value>(),
+                "steps": steps.iter()
+                    .map(|(mask, register)| json!([mask, register]))
+                    .collect::<Value>(),
             }),
         ),
     }

@@ -94,9 +94,9 @@ fn search(args: &SearchArgs) -> Search {
 }
 
 /// An explanation of the numbers of `--top`.
-const UNITS: &str = "cycles are estimates for a grid that fills the GPU, with all data in the L2 cache; \
-    `--estimate` shows the kernel's own grid. Solutions whose cycles differ by less than about 2 % \
-    count as equal; the one with fewer instructions comes first.\n\
+const UNITS: &str = "cycles are estimates for a grid that fills the GPU, with all data in the L2 \
+    cache; `--estimate` shows the kernel's own grid. Solutions whose cycles differ by less than \
+    about 2 % count as equal; the one with fewer instructions comes first.\n\
     `xN`: N instructions of all warps of a block together; `of N`: N elements per instruction; \
     `warps (M,N)`: warps along m and n\n";
 

@@ -406,7 +406,10 @@ pub(crate) fn json(k: &KernelReport, given: &Given) -> String {
         "sampled": k.sampled,
         "filled_by_meaning": k.filled,
         "decided_otherwise_without_rounding": k.turned,
-        "undecided": k.numerics.iter().filter(|n| n.undecided > 0).map(|n| (n.line, n.undecided)).collect::<Vec<_>>(),
+        "undecided": k.numerics.iter()
+            .filter(|n| n.undecided > 0)
+            .map(|n| (n.line, n.undecided))
+            .collect::<Vec<_>>(),
         "banks": banks,
         "not_compared": unchecked,
         "repeated_writes": k.repeated,

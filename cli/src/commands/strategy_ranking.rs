@@ -112,7 +112,15 @@ fn strategies(ranking: &Ranking, most: usize, out: &mut String) {
 
 /// The ranking as a JSON object.
 pub(super) fn object(ranking: &Ranking) -> Value {
-    let instance = |one: &Ranked| json!({"by": one.by, "at_least_cycles": one.bound, "cycles": one.cycles, "spills": one.spills, "refused": one.refused});
+    let instance = |one: &Ranked| {
+        json!({
+            "by": one.by,
+            "at_least_cycles": one.bound,
+            "cycles": one.cycles,
+            "spills": one.spills,
+            "refused": one.refused,
+        })
+    };
     let refused = |(name, why): &(String, String)| json!({"strategy": name, "refused": why});
     let tile = |(tile, why): &(String, String)| json!({"tile": tile, "why_not": why});
     json!({

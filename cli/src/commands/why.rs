@@ -308,7 +308,9 @@ fn object(found: &Explanation, source: &Source, rendered: &str) -> Value {
             "cycles": c.cycles,
             "wider": c.wider.as_ref().map(wider),
             "conflicts": c.conflicts.map(|w| json!({"wavefronts": w.taken, "least": w.least})),
-            "others": c.others.iter().map(|(o, n)| json!({"choice": o, "cycles": n})).collect::<Vec<_>>(),
+            "others": c.others.iter()
+                .map(|(o, n)| json!({"choice": o, "cycles": n}))
+                .collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "leaves": found.leaves.iter().map(|l| json!({
             "line": line(l.origin),
@@ -347,7 +349,13 @@ fn wider(w: &Width) -> Value {
 }
 
 fn fix(f: &Fix) -> Value {
-    let edit = |e: &carbyne_decompose::explain::Edit| json!({ "byte_start": e.span.start, "byte_end": e.span.end, "text": e.text });
+    let edit = |e: &carbyne_decompose::explain::Edit| {
+        json!({
+            "byte_start": e.span.start,
+            "byte_end": e.span.end,
+            "text": e.text,
+        })
+    };
     json!({ "steps": f.steps, "edits": f.edits.iter().map(edit).collect::<Vec<_>>() })
 }
 

@@ -193,9 +193,11 @@ mod tests {
         let [only] = &of(gemm)[..] else { panic!() };
         assert_eq!(
             only,
-            "MatMul.set (%0:[(64,32):(32,1)].f16, %1:[(32,64):(1,32)].f16) -> (%2:[(64,64):(64,1)].f16) acc=f32"
+            "MatMul.set (%0:[(64,32):(32,1)].f16, %1:[(32,64):(1,32)].f16) -> \
+             (%2:[(64,64):(64,1)].f16) acc=f32"
         );
-        let renamed = "carbyne 2\nlet K = 16 * 2\n%unused:[8].f32.GL\n%y:[64,64].f16.GL\n%x:[64,K].f16.GL\n%w:[(K,64):(1,K)].f16.GL\n\
+        let renamed = "carbyne 2\nlet K = 16 * 2\n%unused:[8].f32.GL\n%y:[64,64].f16.GL\n\
+                       %x:[64,K].f16.GL\n%w:[(K,64):(1,K)].f16.GL\n\
             MatMul.set @k (%x, %w) -> (%y) acc=f32 loc=\"a:1\"\n";
         assert_eq!(of(renamed), of(gemm));
         for (from, to) in [
@@ -214,8 +216,10 @@ mod tests {
 
     #[test]
     fn meanings_and_symbols_are_part_of_it() {
-        let text = "carbyne 2\nsym S{min=64, max=4096, div=64}\n%X:[S,128].f16.GL\n%b:[1,128].f32.GL\n%Y:[S,128].f16.GL\n\
-            Spec @k (%X, %b) -> (%Y) means {\n  %t = relu(cast(%X, f32) + %b)\n  %Y = cast(%t, f16)\n}\n";
+        let text = "carbyne 2\nsym S{min=64, max=4096, div=64}\n%X:[S,128].f16.GL\n\
+                    %b:[1,128].f32.GL\n%Y:[S,128].f16.GL\n\
+            Spec @k (%X, %b) -> (%Y) means {\n  %t = relu(cast(%X, f32) + %b)\n  %Y = cast(%t, \
+            f16)\n}\n";
         let [only] = &of(text)[..] else { panic!() };
         assert!(only.contains("$0:64..4096/64") && only.contains("UnaryPointwise.relu"), "{only}");
         assert!(!only.contains('S') || only.starts_with("Spec"), "{only}");
@@ -226,7 +230,8 @@ mod tests {
         // One tensor twice differs from two tensors.
         let add = |b: &str| {
             of(&format!(
-                "carbyne 2\n%A:[64].f32.GL\n%B:[64].f32.GL\n%C:[64].f32.GL\nBinaryPointwise.add @k (%A, %{b}) -> (%C)\n"
+                "carbyne 2\n%A:[64].f32.GL\n%B:[64].f32.GL\n%C:[64].f32.GL\nBinaryPointwise.add \
+                 @k (%A, %{b}) -> (%C)\n"
             ))
         };
         assert_ne!(add("A"), add("B"));

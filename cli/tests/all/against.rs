@@ -107,7 +107,8 @@ fn what_the_last_kernel_leaves_is_compared() {
 
 #[test]
 fn what_is_left_as_it_was_is_compared() {
-    let body = "{\n  @i = #grid.indices()\n  @t = #cta.indices()\n  if (@i < N) {\n    UnaryPointwise.exp \
+    let body = "{\n  @i = #grid.indices()\n  @t = #cta.indices()\n  \
+                if (@i < N) {\n    UnaryPointwise.exp \
                 <<<#grid, #cta.scalar()>>> (%X[@i * 32 + @t]) -> (%Y[@i * 32 + @t])\n  }\n}\n";
     let text = |n: &str| {
         format!("{HEAD}Spec @k <<<#grid, #cta>>> (%X, %Y) -> (%Y) {}", body.replace('N', n))

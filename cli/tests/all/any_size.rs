@@ -286,7 +286,8 @@ fn elements_that_are_copied_alone_keep_the_bounds_of_other_modes() {
     let source = scratch("row_bound").join("source.cby");
     let text = "carbyne 2\n%X:[13,64].f16.GL\n%Y:[16,64].f16.GL\n\
                 Spec @k <<<#grid:[1], #cta:[64]>>> (%X) -> (%Y) {\n  \
-                Move (%X[_, 3..64].pad([0,3]).tile([16,64])[0, 0]) -> (%x:SH)\n  %Y = move(%x)\n}\n";
+                Move (%X[_, 3..64].pad([0,3]).tile([16,64])[0, 0]) -> (%x:SH)\n  %Y = move(%x)\n\
+                }\n";
     std::fs::write(&source, text).expect("a file");
     let path = source.display().to_string();
     let printed = carbyne(&["compile", &path, "--arch", "sm_80", "--emit", "cuda"], "");
@@ -474,8 +475,10 @@ const SAID: [(&str, i64, i64); 16] = [
 fn an_atom_that_is_pinned_names_the_fact_that_it_lacks() {
     let text = |fact: &str| {
         format!(
-            "carbyne 2\nsym M, K where M > 0, M <= 8192, K > 0, K <= 8192{fact}\n%A:[M,K].f16.GL\n%B:[M,K].f16.GL\n\
-             Spec @k <<<#grid:[@i < ceil_div(M, 64), @k < ceil_div(K, 32)], #cta:[128]>>> (%A) -> (%B) {{\n  \
+            "carbyne 2\nsym M, K where M > 0, M <= 8192, K > 0, K <= 8192{fact}\n\
+             %A:[M,K].f16.GL\n%B:[M,K].f16.GL\n\
+             Spec @k <<<#grid:[@i < ceil_div(M, 64), @k < ceil_div(K, 32)], #cta:[128]>>> (%A) -> \
+             (%B) {{\n  \
              Move (%A.tile([64,32])[@i, @k]) -> (%a:SH) atom=cp.async.cg.b128.zfill\n  \
              %B.tile([64,32])[@i, @k] = move(%a)\n}}\n"
         )
@@ -503,7 +506,8 @@ const COMPUTED: [&str; 9] = [
 fn what_is_computed_of_sizes_rounds_down_at_every_size() {
     let wrong = COMPUTED.par_iter().enumerate().filter_map(|(i, of)| {
         let text = format!(
-            "carbyne 2\nsym M where M > 0, M <= 65536 typical M=4096\nlet half = M / 2, whole = (M - M % 2) / 2\n\
+            "carbyne 2\nsym M where M > 0, M <= 65536 typical M=4096\n\
+             let half = M / 2, whole = (M - M % 2) / 2\n\
              %X:[M].f32.GL\n%Y:[M].f32.GL\nSpec @k (%X) -> (%Y) means {{ %Y = {of} }}\n"
         );
         let arch = testing::one_of(of, &["sm_80", "sm_90a"]);

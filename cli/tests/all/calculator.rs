@@ -239,10 +239,12 @@ fn lines_are_answered_one_by_one() {
 
 #[test]
 fn symbols_last_for_the_lines_that_follow() {
-    let lines = "A = (M,K):(K,1) where M >= 1, K % 8 == 0\nsize(A)\nN:1 where N >= M\nA(0,8)\nM = 4\nA\nsize(A)\nM = 3:1\nK\n";
+    let lines = "A = (M,K):(K,1) where M >= 1, K % 8 == 0\nsize(A)\nN:1 where N >= M\nA(0,8)\n\
+                 M = 4\nA\nsize(A)\nM = 3:1\nK\n";
     let ran = carbyne(&["layout", "-"], lines);
     let want = "(M,K):(K,1) where K % 8 == 0, M >= 1\nM*K where K % 8 == 0, M >= 1\n\
-                N:1 where M >= 1, N >= M\n8\n4\n(4,K):(K,1) where K % 8 == 0\nK*4 where K % 8 == 0\n\
+                N:1 where M >= 1, N >= M\n8\n4\n(4,K):(K,1) where K % 8 == 0\n\
+                K*4 where K % 8 == 0\n\
                 error K0603\nK where K % 8 == 0\n";
     assert_eq!(ran.text(), want, "{}", ran.stderr);
 }

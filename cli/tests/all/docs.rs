@@ -227,7 +227,8 @@ fn grammar() -> String {
     let source = root().join("ir/src/text/grammar.pest");
     let grammar = std::fs::read_to_string(source).unwrap();
     format!(
-        "# Grammar\n\nGenerated from `ir/src/text/grammar.pest`; do not edit.\n\n```pest\n{}\n```\n",
+        "# Grammar\n\nGenerated from `ir/src/text/grammar.pest`; do not edit.\n\n```pest\n{}\n\
+         ```\n",
         grammar.trim_end()
     )
 }

@@ -297,7 +297,8 @@ fn of_a_ring_the_banks_of_one_stage_are_drawn() {
     let drawn = |levels: &str| {
         let text = format!(
             "carbyne 2\n%A:[32,32].f16.GL\n#grid:[1].block\n#cta:[32].thread\n\
-             Move @f <<<#grid, #cta>>> (%A) -> (%A) {{\n  Allocate %s:{levels}{tile}\n  barrier\n}}\n"
+             Move @f <<<#grid, #cta>>> (%A) -> (%A) {{\n  Allocate %s:{levels}{tile}\n  barrier\n\
+             }}\n"
         );
         carbyne(&["draw", "-", "--tensor", "%s", "--banks"], &text).ok().text().to_owned()
     };

@@ -129,7 +129,8 @@ fn a_strategy_of_kernels_that_are_right_apart_and_wrong_together_is_found() {
 
 #[test]
 fn kernels_of_one_spec_are_compared_with_it_as_a_whole() {
-    let kernel = "%X:[128,64].f32.GL\n%s:[1,64].f32.GL\nReduction.sum @columns (%X) -> (%s) by=@sums axis=0\n";
+    let kernel = "%X:[128,64].f32.GL\n%s:[1,64].f32.GL\nReduction.sum @columns (%X) -> (%s) \
+                  by=@sums axis=0\n";
     let text = |last: &str| format!("{}\n{kernel}", IN_TWO.replace("LAST", last));
     let right = carbyne(&["simulate", "--arch", "sm_80", "-"], text("sum")).ok();
     assert!(right.stderr.contains(": 64 elements of %s"), "{}", right.stderr);

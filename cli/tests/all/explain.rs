@@ -196,7 +196,8 @@ fn a_strategy_that_has_the_instruction_is_named_and_its_pin_takes_it() {
 #[test]
 fn a_strategy_that_could_have_the_instruction_says_why_it_has_not() {
     let said = carbyne(&["explain", "-", "--arch", "sm_90a", "--why", "wgmma"], product(272)).ok();
-    let words = "no @wgmma_split_k, which may use it: no values of its parameters satisfy `K % (1024 / E * SPLIT) == 0`: K = 320";
+    let words = "no @wgmma_split_k, which may use it: no values of its parameters satisfy \
+                 `K % (1024 / E * SPLIT) == 0`: K = 320";
     assert!(said.text().contains(words), "{}", said.text());
 }
 
@@ -366,7 +367,8 @@ fn a_search_that_ended_early_is_told_of() {
 }
 
 /// Sizes that are known at launch, without facts that allow vectors.
-const ANY: &str = "carbyne 2\nsym M, N where M > 0, M <= 8192, N > 0, N <= 8192\n%A:[M,N].f16.GL\n%B:[M,N].f16.GL\n\
+const ANY: &str = "carbyne 2\nsym M, N where M > 0, M <= 8192, N > 0, N <= 8192\n\
+                   %A:[M,N].f16.GL\n%B:[M,N].f16.GL\n\
                    Spec @f (%A) -> (%B) means {\n  %B = relu(%A)\n}\n";
 
 #[test]
@@ -404,7 +406,8 @@ fn explained_text(src: &str, arch: &str) -> Value {
 fn a_leaf_that_lacks_a_fact_names_it_as_its_fix() {
     let src = "carbyne 2\nsym N where N >= 256, N <= 4096\n%A:[8,N].f16.GL\n%B:[8,N].f16.GL\n\
                Spec @f <<<#grid:[@b < 8], #cta:[32]>>> (%A) -> (%B) {\n  @t = #cta.indices()\n  \
-               Allocate %x:[8].f16.RF\n  Move <<<#cta.scalar()>>> (%A[@b, _].tile([8])[@t]) -> (%x)\n  \
+               Allocate %x:[8].f16.RF\n  Move <<<#cta.scalar()>>> (%A[@b, _].tile([8])[@t]) -> \
+               (%x)\n  \
                Move <<<#cta.scalar()>>> (%x) -> (%B[@b, _].tile([8])[@t])\n}\n";
     let answer = explained_text(src, "sm_80");
     // Loads may have any alignment, stores may not.

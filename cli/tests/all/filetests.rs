@@ -141,7 +141,8 @@ fn every_code_has_a_file() {
         let elsewhere = ELSEWHERE.iter().any(|(c, _)| c == code);
         assert!(
             tested.contains(text) != elsewhere,
-            "{text} ({summary}) needs a file in cli/tests/filetests, or an entry in `ELSEWHERE`; not both"
+            "{text} ({summary}) needs a file in cli/tests/filetests, or an entry in `ELSEWHERE`; \
+             not both"
         );
     }
 }

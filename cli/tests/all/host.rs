@@ -119,7 +119,8 @@ fn tensor_maps_are_encoded_from_sizes() {
 fn a_chosen_kernel_is_given_all_its_tensors() {
     let file = folder().join("two.cby").display().to_string();
     let ran = carbyne(&["compile", &file, "--arch", "sm_80", "--kernel", "rows"], "").ok();
-    let head = "extern \"C\" cudaError_t rows_launch(\n    const float* H,\n    float* Y,\n    long long M,\n    long long N,";
+    let head = "extern \"C\" cudaError_t rows_launch(\n    const float* H,\n    \
+                float* Y,\n    long long M,\n    long long N,";
     assert!(ran.text().contains(head), "{}", ran.text());
     assert!(!ran.text().contains("powers"), "{}", ran.text());
 }
@@ -140,7 +141,8 @@ Spec @add <<<#grid:[@b < 64], #cta:[64]>>> (%X) -> (%H) means {
 Reduction.sum @rows (%H) -> (%Y) axis=1
 ";
     let ran = carbyne(&["compile", "-", "--arch", "sm_80"], text).ok();
-    let head = "extern \"C\" cudaError_t carbyne_launch(\n    const float* X,\n    float* H,\n    float* Y,\n    void* workspace,";
+    let head = "extern \"C\" cudaError_t carbyne_launch(\n    const float* X,\n    \
+                float* H,\n    float* Y,\n    void* workspace,";
     assert!(ran.text().contains(head), "{}", ran.text());
 }
 

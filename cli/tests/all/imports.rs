@@ -3,7 +3,8 @@
 use crate::support::{carbyne, scratch};
 use std::path::{Path, PathBuf};
 
-const PARTS: &str = "carbyne 2\nlet FACTOR = 2.5\ndef @scale[N] (%x:[1,N].f32) -> (%y:[1,N].f32) {\n  \
+const PARTS: &str = "carbyne 2\nlet FACTOR = 2.5\n\
+                     def @scale[N] (%x:[1,N].f32) -> (%y:[1,N].f32) {\n  \
     %y = %x * FACTOR\n}\n";
 
 fn kernel(import: &str) -> String {

@@ -109,7 +109,8 @@ fn every_type_comes_back_as_it_went() {
         &format!(
             "import numpy as np\n\
              for t in {names:?}:\n\
-             \x20 np.save(t + '.npy', (np.arange(24) % 7 - (3 if t[0] != 'u' else 0)).astype(t).reshape(4, 6))\n"
+             \x20 np.save(t + '.npy', (np.arange(24) % 7 - \
+             (3 if t[0] != 'u' else 0)).astype(t).reshape(4, 6))\n"
         ),
     );
     for (ours, numpy) in types {
@@ -209,7 +210,8 @@ const TILES: &[Tile] = &[
         output: "Y",
         means: "n = (X - X.mean(1, keepdims=True)) / np.sqrt(X.var(1, keepdims=True) + 1e-5)\n\
                 want = n * w + b\n\
-                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + 1024 * 2.0**-24 * (np.abs(n * w) + np.abs(b) + np.abs(w))",
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + 1024 * 2.0**-24 * (np.abs(n * w) + \
+                np.abs(b) + np.abs(w))",
     },
     Tile {
         file: "rmsnorm",
@@ -230,7 +232,8 @@ const TILES: &[Tile] = &[
         ],
         output: "C",
         means: "want = np.maximum(A @ B + b, 0)\n\
-                limit = 2.0**-25 + 2.0**-11 * want + 130 * 2.0**-24 * (np.abs(A) @ np.abs(B) + np.abs(b))",
+                limit = 2.0**-25 + 2.0**-11 * want + 130 * 2.0**-24 * (np.abs(A) @ np.abs(B) + \
+                np.abs(b))",
     },
     Tile {
         file: "int4_gemm",
@@ -240,7 +243,8 @@ const TILES: &[Tile] = &[
         ],
         output: "C",
         means: "want = A @ B\n\
-                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + 130 * 2.0**-24 * (np.abs(A) @ np.abs(B))",
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + 130 * 2.0**-24 * (np.abs(A) @ \
+                np.abs(B))",
     },
     Tile {
         file: "attention",
@@ -253,7 +257,8 @@ const TILES: &[Tile] = &[
         means: "e = np.exp((Q @ K) / 8 - ((Q @ K) / 8).max(1, keepdims=True))\n\
                 p = e / e.sum(1, keepdims=True)\n\
                 want = p @ V\n\
-                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + (2.0**-11 + 2.0**-14) * (p @ np.abs(V))",
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + (2.0**-11 + 2.0**-14) * (p @ \
+                np.abs(V))",
     },
     Tile {
         file: "hexcute_fig9_gemms",
@@ -265,7 +270,8 @@ const TILES: &[Tile] = &[
         output: "O",
         means: "p = (Q @ K) / (Q @ K).sum(1, keepdims=True)\n\
                 want = p @ V\n\
-                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + (2.0**-11 + 2.0**-14) * (p @ np.abs(V))",
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + (2.0**-11 + 2.0**-14) * (p @ \
+                np.abs(V))",
     },
 ];
 

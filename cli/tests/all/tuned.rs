@@ -21,7 +21,8 @@ fn entry(by: &str) -> String {
     let atoms = carbyne_atoms::AtomTable::new(carbyne_atoms::Arch::Sm80).fingerprint();
     let n = "[(4096,4096):(4096,1)].f16";
     format!(
-        "carbyne tuned 1\nMatMul.set (%0:{n}, %1:{n}) -> (%2:{n}) acc=f32\tsm_80\tA100\t{atoms:016x}\t{by}\t300.000\t-\t-\n"
+        "carbyne tuned 1\nMatMul.set (%0:{n}, %1:{n}) -> (%2:{n}) \
+         acc=f32\tsm_80\tA100\t{atoms:016x}\t{by}\t300.000\t-\t-\n"
     )
 }
 

@@ -91,7 +91,7 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut i32, which: u32, _: i3
     let answer = match which {
         75 | 76 => {
             let capability = std::env::var("FAKE_CAPABILITY").unwrap_or("8.0".to_owned());
-            let part = if which == 75 { capability.split('.').next() } else { capability.split('.').nth(1) };
+            let part = capability.split('.').nth(usize::from(which != 75));
             part.and_then(|p| p.parse().ok()).unwrap_or(0)
         }
         38 => 1 << 20,

@@ -98,7 +98,8 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,
-                    "{}: issue {issue} (was {:.2}), completion {completion} (was {:.2}), {instructions} instructions",
+                    "{}: issue {issue} (was {:.2}), completion {completion} (was {:.2}), \
+                     {instructions} instructions",
                     atom.name, old.issue_cycles, old.completion_cycles
                 );
                 found.insert(

@@ -294,7 +294,8 @@ impl Report {
 
     pub(super) fn markdown(&self) -> String {
         let mut out = format!(
-            "# Atoms on {}\n\nWritten by `carbyne atoms verify --device --markdown`; do not edit. {}: {}.\n\n{INTRODUCTION}",
+            "# Atoms on {}\n\nWritten by `carbyne atoms verify --device --markdown`; do not edit. \
+             {}: {}.\n\n{INTRODUCTION}",
             self.device,
             today(),
             self.on()

@@ -66,10 +66,10 @@ impl<'a> Report<'a> {
         let args = self.args;
         let times = |n: u32| if n == 1 { "once".to_owned() } else { format!("{n} times") };
         let mut text = format!(
-            "Medians of {} launches in turns, {}, with the L2 cache flushed before each launch. The \
-             ratio is cuBLAS's time divided by carbyne's: above 1, carbyne is faster. Quartiles are \
-             of the ratios of each turn. `twice` is the ratio of two measurements of the first \
-             kernel.",
+            "Medians of {} launches in turns, {}, with the L2 cache flushed before each launch. \
+             The ratio is cuBLAS's time divided by carbyne's: above 1, carbyne is faster. \
+             Quartiles are of the ratios of each turn. `twice` is the ratio of two measurements \
+             of the first kernel.",
             args.launches,
             times(args.rounds),
         );
@@ -77,8 +77,8 @@ impl<'a> Report<'a> {
             let (seconds, rounds) = (args.sustain, times(args.rounds));
             let _ = write!(
                 text,
-                " Sustained: each kernel alone for {seconds} s without a pause, {rounds}; the second \
-                 half counts."
+                " Sustained: each kernel alone for {seconds} s without a pause, {rounds}; the \
+                 second half counts."
             );
         }
         text

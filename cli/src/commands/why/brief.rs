@@ -53,7 +53,8 @@ pub(super) fn text(found: &Explanation, source: &Source, table: &AtomTable) -> S
     }
     said.iter().for_each(|own| out.push_str(own));
     out.push_str(
-        "use `--all` for all candidates, `--at LINE` for one line, `--why ATOM` for an instruction\n",
+        "use `--all` for all candidates, `--at LINE` for one line, `--why ATOM` for an \
+         instruction\n",
     );
     out
 }
