@@ -72,7 +72,8 @@ fn forbidden(errors: Diagnostics, patterns: &[String], fewer: usize) -> Diagnost
             d.code,
             Code::NoAtom | Code::NoStrategy | Code::NotDecomposed | Code::PinsConflict
         ) {
-            let less = format!("remove {}, which forbids {fewer} instructions", given.join(" or "));
+            let less =
+                format!("leave out {}, which forbids {fewer} instructions", given.join(" or "));
             d.help = Some(match d.help.take().filter(|h| !h.is_empty()) {
                 Some(help) => format!("{less}; or else {help}"),
                 None => less,
