@@ -164,17 +164,17 @@ def test_numbers_out_of_range_are_named() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda p: p.decompose("sm_80", forbid=[1]), r"`forbid\[0\]` is no text: 1"),
+        (lambda p: p.decompose("sm_80", forbid=[1]), r"`forbid\[0\]` must be a string, not 1"),
         (lambda p: p.decompose("sm_80", forbid=1), "`forbid` is neither a text nor a list of texts: 1"),
         (lambda p: p.decompose("sm_80", exhaustive="no"), "`exhaustive` is neither True nor False: 'no'"),
-        (lambda p: p.decompose(80), "`arch` is no text: 80"),
+        (lambda p: p.decompose(80), "`arch` must be a string, not 80"),
         (lambda p: p.jit("simulate", exhaustive="no"), "`exhaustive` is neither"),
         (lambda p: p.jit("simulate", widths=3), "there is no option `widths`"),
-        (lambda p: p.tune(symbols=3), "`symbols` is no mapping of names to integers: 3"),
+        (lambda p: p.tune(symbols=3), "`symbols` must be a mapping of names to integers, not 3"),
         (lambda p: p.tune(symbols={"N": "x"}), r"`symbols\['N'\]` is no integer: 'x'"),
-        (lambda p: p.simulate(symbols=3), "`symbols` is no mapping"),
-        (lambda p: p.draw(None), "`tensor` is no text: None"),
-        (lambda p: p.draw("%A", tile=(4, 8)), r"`tile\[0\]` is no text: 4"),
+        (lambda p: p.simulate(symbols=3), "`symbols` must be a mapping"),
+        (lambda p: p.draw(None), "`tensor` must be a string, not None"),
+        (lambda p: p.draw("%A", tile=(4, 8)), r"`tile\[0\]` must be a string, not 4"),
     ],
 )
 def test_an_argument_of_another_type_is_named(call, said: str) -> None:
