@@ -162,7 +162,7 @@ impl<'a> Line<'a> {
         let before = self.bound.get(name).or_else(|| self.names.get(name)).map_or(0, Value::cost);
         self.kept = self.kept.saturating_sub(before).saturating_add(value.cost());
         if self.kept > MAX_COST {
-            return Err(too_large(*span, "the values bound to names are"));
+            return Err(too_large(*span, "the values bound to names have"));
         }
         self.bound.insert(name.clone(), value.clone());
         Ok(value)
@@ -177,7 +177,7 @@ impl<'a> Line<'a> {
         };
         self.cost = self.cost.saturating_add(cost);
         if self.cost > MAX_COST {
-            return Err(too_large(expr.span, "the values of this line are"));
+            return Err(too_large(expr.span, "the values of this line have"));
         }
         Ok(value)
     }

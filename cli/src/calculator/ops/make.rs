@@ -42,7 +42,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "make_ordered_layout",
         &[("shape", Kind::Shape), ("order", Kind::Shape)],
-        "the compact layout whose modes go from fast to slow as the order says",
+        "the compact layout whose modes go from fast to slow in the given order",
         ("make_ordered_layout((2,2,2,2), (0,2,3,1))", "(2,2,2,2):(1,4,8,2)"),
         |a| Ok(Layout::ordered_in(a.cx, a.shape(0)?, &a.fixed_shape(1)?)?.into()),
     )
