@@ -84,7 +84,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "blocked_product",
         BLOCKS,
-        "copies of the block in the arrangement of the tiler, mode by mode, each block kept together",
+        "copies of the block, arranged by the tiler, mode by mode, each block kept together",
         ("blocked_product((2,5):(5,1), (3,4):(1,3))", "((2,3),(5,4)):((5,10),(1,30))"),
         |a| {
             let tiler = a.layout(1)?;

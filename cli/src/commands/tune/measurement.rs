@@ -219,7 +219,7 @@ impl Session<'_> {
 fn entry(candidates: &[Candidate]) -> Option<Entry> {
     let nanoseconds = |c: &Candidate| c.median().map(|s| (1e9 * s).round() as u64);
     let all = candidates.iter().filter_map(|c| Some((c, nanoseconds(c)?)));
-    // Of equal candidates, take the one that is ranked first.
+    // Among equal candidates, take the one that is ranked first.
     let (best, own) = all.min_by_key(|(_, ns)| *ns)?;
     let model = candidates.first().and_then(|c| Some((c.by.clone(), nanoseconds(c)?)));
     Some(Entry { by: best.by.clone(), nanoseconds: own, model })
