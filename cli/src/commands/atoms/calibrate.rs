@@ -46,7 +46,7 @@ const BATCH: usize = 16;
 /// A kernel to time.
 struct Chain {
     atom: usize,
-    /// Which of the four kernels of an atom: shorter or longer chain, one warp or many.
+    /// The index among the four kernels of an atom: shorter or longer chain, one warp or many.
     part: usize,
     probe: Probe,
     program: Program,
