@@ -1,17 +1,18 @@
-"""Attention as in the examples beside cuDNN's, on this machine's GPU, full and causal.
+"""Compares attention of the examples with cuDNN on this machine's GPU, full and causal.
 
     cargo build --release --features gpu
     python3 bench/attention.py [--carbyne target/release/carbyne] [--arch sm_90a] [--shape 4x16x4096x128] [--tile 128x128]
 
-The text is that of `examples/attention_causal.cby` with other numbers, and for full attention without its mask. Three things differ:
-heads are the fastest mode of the grid, queries that see the most keys come first, and the result goes through shared memory. `carbyne
-compile` makes the kernel and says how it is launched; it is launched by the driver in this process, in the stream of PyTorch,
-whose `scaled_dot_product_attention` runs cuDNN's kernel on the same tensors. Both are compared with attention in binary32.
+The text is that of `examples/attention_causal.cby` with other numbers; for full attention without the mask. It differs in three
+points: heads are the fastest mode of the grid, queries that attend to the most keys come first, and the result goes through shared
+memory. `carbyne compile` makes the kernel and its launch data. This process launches the kernel with the driver, in the stream of
+PyTorch; PyTorch's `scaled_dot_product_attention` runs cuDNN's kernel on the same tensors. Both results are compared with attention
+in binary32.
 
-Launches take turns in an order that is drawn anew for each turn, the second-level cache either flushed before each (a buffer of
-twice its size is written), or as the launch before left it. Times are by events around a launch, medians of `--rounds` turns.
-TFLOP/s count the work that is done, 4·B·H·S²·D operations, for a causal mask half of them. A ratio is cuDNN's median by ours:
-above 1 ours is faster; quartiles are those of the ratios within a turn.
+Launches take turns, in a random order in each turn. The L2 cache is either flushed before each launch (a buffer of twice its size is
+written), or left as after the previous launch. Times are measured by events around a launch and are medians of `--rounds` turns.
+TFLOP/s count 4·B·H·S²·D operations, for a causal mask half of them. The ratio is cuDNN's median divided by carbyne's: above 1,
+carbyne is faster. Quartiles are of the ratios within a turn.
 """
 
 import argparse
@@ -31,7 +32,7 @@ THREADS_OF_A_WARP_GROUP = 128
 
 
 def replaced(text, pattern, by):
-    """The text with what the pattern finds, which must be in it once."""
+    """Replaces the only match of a pattern in a text."""
     text, n = re.subn(pattern, by, text, flags=re.M)
     if n != 1:
         sys.exit(f"`{pattern}` stands {n} times in {EXAMPLE}, not once")
@@ -46,12 +47,12 @@ def source(shape, tile, causal):
     text = replaced(EXAMPLE.read_text(), r"^let B = .*$", f"let B = {b}, H = {h}, S = {s}, T = S, D = {d}")
     text = replaced(text, r"^let BS = .*$", f"let BS = {bs}, BT = {bt}")
     text = replaced(text, r"#cta:\[\d+\]", f"#cta:[{threads}]")
-    # Blocks start in the order of the grid, the longest of a causal mask first, and share keys and values in the second-level cache.
+    # Blocks start in the order of the grid: the longest of a causal mask first. Neighbors share keys and values in the L2 cache.
     text = replaced(text, r"\[@i < S / BS, @h < H, @b < B\]", "[@h < H, @b < B, @j < S / BS]")
     text = replaced(text, r"^\} \{$", "} {\n  let i = S / BS - 1 - @j")
-    # Shared memory is stored to global memory 16 bytes at a time.
+    # Results go through shared memory, so that stores to global memory have 16 bytes.
     text = replaced(text, r"^  (%O\[.*\]) = (cast\(%o / %sum, f16\))$", r"  %y = \2\n  Move (%y) -> (%staged:SH)\n  \1 = move(%staged)")
-    # Keys up to that of the tile's last query.
+    # Keys up to the last query of the tile.
     text = replaced(text, r"t < \(@i \+ 1\) \* BS / BT;", "t < (@i + 1) * BS / BT;" if causal else "t < T / BT;")
     text = text.replace("@i", "i")
     if causal:
@@ -63,7 +64,7 @@ def source(shape, tile, causal):
 
 
 def compiled(carbyne, arch, text):
-    """Machine code, and what a launcher must know of it."""
+    """The machine code and the launch data of the kernel."""
     with tempfile.TemporaryDirectory() as folder:
         file, cubin = Path(folder) / "attention.cby", Path(folder) / "attention.cubin"
         file.write_text(text)
@@ -78,7 +79,7 @@ def compiled(carbyne, arch, text):
 
 
 class Attribute(ctypes.Structure):
-    """`CUlaunchAttribute`, of the dimensions of a cluster."""
+    """`CUlaunchAttribute` for the dimensions of a cluster."""
 
     _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16)]
 
@@ -97,7 +98,7 @@ class Config(ctypes.Structure):
 
 
 class Kernel:
-    """A kernel that is loaded, with its arguments."""
+    """A loaded kernel with its arguments."""
 
     MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
@@ -124,12 +125,12 @@ class Kernel:
             sys.exit(f"{name}: {(text.value or b'?').decode()} ({status})")
 
     def value(self, parameter, address):
-        """A buffer, and where in it the argument begins."""
+        """A buffer, and the offset of the argument in it."""
         if parameter["kind"] == "pointer":
             return ctypes.c_uint64(address), 0
         if parameter["kind"] != "tensor_map":
             sys.exit(f"a parameter is a {parameter['kind']}, which this script does not pass")
-        # Tensor maps lie at multiples of 64 bytes.
+        # Tensor maps must be at multiples of 64 bytes.
         buffer = ctypes.create_string_buffer(parameter["bytes"] + 64)
         at = -ctypes.addressof(buffer) % 64
         extents, rank = parameter["extents"], len(parameter["extents"])
@@ -168,7 +169,7 @@ def reference(torch, q, k, v, causal):
 
 
 def turns(torch, kernels, rounds, flush):
-    """Milliseconds of each launch of each kernel."""
+    """The milliseconds of each launch of each kernel."""
     events = {name: [] for name in kernels}
     for turn in range(rounds + 10):
         for name in random.sample(list(kernels), len(kernels)):
@@ -178,10 +179,10 @@ def turns(torch, kernels, rounds, flush):
             start.record()
             kernels[name]()
             end.record()
-            # The first turns warm the card up.
+            # The first turns warm up the GPU.
             if turn >= 10:
                 events[name].append((start, end))
-        # Events are many: not more than the stream holds.
+        # Synchronize regularly, because a stream holds a limited number of events.
         if turn % 50 == 49:
             torch.cuda.synchronize()
     torch.cuda.synchronize()
@@ -189,7 +190,7 @@ def turns(torch, kernels, rounds, flush):
 
 
 def measured(args, torch, causal):
-    """Prints the lines of a mask; whether ours is right."""
+    """Prints the lines of a mask. Returns whether carbyne's result is right."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     b, h, s, d = args.shape
@@ -209,12 +210,12 @@ def measured(args, torch, causal):
     wanted = reference(torch, q, k, v, causal)
     norm = wanted.norm()
     errors = [((found.float() - wanted).norm() / norm).item() for found in (o, cudnn())]
-    # NaN is no number that is smaller.
+    # The comparison is false for NaN.
     right = errors[0] < 2e-3
     mask = "causal" if causal else "full"
     del wanted
     if not right:
-        print(f"{mask}: ours is wrong, its relative error is {errors[0]:.2e} (cuDNN's {errors[1]:.2e})", file=sys.stderr)
+        print(f"{mask}: carbyne's result is wrong, its relative error is {errors[0]:.2e} (cuDNN's {errors[1]:.2e})", file=sys.stderr)
         return False
     work = 4 * b * h * s * s * d / (2 if causal else 1)
     cache = torch.cuda.get_device_properties(0).L2_cache_size

@@ -1,14 +1,14 @@
-"""Everything on the card: each example and each problem is decomposed, run and compared, under compute-sanitizer.
+"""Checks on a GPU: decomposes, runs and compares each example and each problem under compute-sanitizer.
 
-It is the mode `--card` of `bench/examples.py`, which says how it is called. Of a program, in this order:
+This is the mode `--card` of `bench/examples.py`, which documents the command line. The steps for a program are:
 
-- it is decomposed for the card's architecture, and its kernels are compiled from what that gives;
-- it runs with integers and with random inputs, both under `--tool memcheck`, and `carbyne run` compares what it wrote;
-- it runs with integers under `--tool racecheck`, where its kernels take at most so many multiply-adds (or bytes).
+- decompose it for the GPU's architecture, and compile the kernels of the result;
+- run it with integer and with random inputs under `--tool memcheck`; `carbyne run` compares the results;
+- run it with integers under `--tool racecheck`, if its kernels take at most so many multiply-adds (or bytes).
 
-Pairs of accesses that racecheck reports and that are its own error are listed in `bench/racecheck_known.txt`. Any other
-pair is a fault, and so are a program that does not decompose, an element that is wrong, an output of which nothing can be
-compared, an error of memcheck, and a run that takes too long.
+`bench/racecheck_known.txt` lists pairs of accesses that racecheck reports in error. Every other pair is a fault. Faults are also a
+program that does not decompose, a wrong element, an output that cannot be compared, an error of memcheck, and a run that takes too
+long.
 """
 
 import datetime
@@ -28,12 +28,12 @@ from choice import problems
 ROOT = Path(__file__).resolve().parent.parent
 KNOWN = Path(__file__).with_name("racecheck_known.txt")
 COLUMNS = ("ints", "random", "memcheck", "racecheck")
-# What compute-sanitizer exits with where it found something and the program is right.
+# The exit code of compute-sanitizer for a right program with findings.
 FOUND = 86
 
 
 def programs():
-    """Name and text of each example and of each problem."""
+    """The name and the text of each example and each problem."""
     for folder in ("examples", "examples/tile"):
         for file in sorted((ROOT / folder).glob("*.cby")):
             yield str(file.relative_to(ROOT / "examples")), file.read_text()
@@ -42,7 +42,7 @@ def programs():
 
 
 def card():
-    """Name, driver and architecture of the first card."""
+    """The name, driver and architecture of the first GPU."""
     asked = ["nvidia-smi", "--id=0", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
     name, driver, capability = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip().split(", ")
     arch = "sm_" + capability.replace(".", "")
@@ -55,9 +55,9 @@ def commit():
 
 
 class Known:
-    """The pairs of racecheck that are explained: lines of an example, two accesses and a reason, with tabs between.
+    """Explained pairs of racecheck. The fields of a line are an example, two accesses and a reason, separated by tabs.
 
-    An access is `Read KERNEL+0x3cc0`, or `Write KERNEL+0x16c0..0x33f0` for all between these offsets.
+    An access is `Read KERNEL+0x3cc0`, or `Write KERNEL+0x16c0..0x33f0` for all accesses between these offsets.
     """
 
     def __init__(self, text):
@@ -96,7 +96,7 @@ def access(kind, place):
 
 
 def races(log):
-    """The pairs that racecheck reports: one access, and below it those that are not ordered with it."""
+    """The pairs that racecheck reports: an access, followed by the accesses that are not ordered with it."""
     pairs, first = set(), None
     for line in log.splitlines():
         found = ACCESS.search(line.strip())
@@ -112,9 +112,9 @@ def shown(pair):
 
 
 def last_line(text):
-    """What an error says in short: the code and the first words."""
+    """A short form of an error message: the code and the first words."""
     lines = [line.strip(" ×│") for line in text.splitlines() if line.strip(" ×│=")]
-    return " ".join(lines[:2])[:160] or "it says nothing"
+    return " ".join(lines[:2])[:160] or "no message"
 
 
 class Checker:
@@ -123,7 +123,7 @@ class Checker:
         self.cards = threading.Semaphore(args.gpu_jobs)
 
     def run(self, command, seconds, **more):
-        """Exit code, standard output and standard error; no exit code where it takes longer."""
+        """Exit code, standard output and standard error; the exit code is None after a timeout."""
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, **more)
             return done.returncode, done.stdout, done.stderr
@@ -131,7 +131,7 @@ class Checker:
             return None, "", f"not done after {seconds} s"
 
     def checked(self, name, text):
-        """What was found of a program: a cell of each column, and faults."""
+        """The results of a program: a cell for each column, and the faults."""
         begun = time.monotonic()
         row = {"name": name, "arch": self.arch, "faults": []} | dict.fromkeys(COLUMNS, "–")
         with tempfile.TemporaryDirectory() as folder:
@@ -143,12 +143,12 @@ class Checker:
         source, file = folder / "source.cby", folder / "kernel.cby"
         source.write_text(text)
         program, arch = self.args.program, self.arch
-        # Sub-specs of other files are found beside the examples.
+        # Imported sub-specs are in the folder of the examples.
         allowed = ["--allow-import", str(ROOT / "examples")]
         made = self.run([program, "decompose", str(source), "--arch", arch, "-o", str(file), *allowed], self.args.limit)
         if made[0] != 0:
             return self.fault(row, "ints", "not decomposed", last_line(made[2]))
-        # Sizes, where a text has symbols: those that tests give it.
+        # If the text has symbols, use the sizes of the tests.
         said = re.search(r"^// simulate: (.*)$", text, re.M)
         sizes = re.findall(r"--sym\s+\S+", said[1]) if said else []
         sizes = [word for size in sizes for word in size.split()]
@@ -164,7 +164,7 @@ class Checker:
             row["racecheck"] = "too much"
 
     def built(self, folder, file):
-        """Compiles the kernels beside the text; what is wrong."""
+        """Compiles the kernels beside the text. Returns the error, if any."""
         command = [self.args.program, "compile", str(file), "--arch", self.arch]
         code, out, err = self.run([*command, "--emit", "abi"], self.args.limit)
         if code != 0:
@@ -178,11 +178,11 @@ class Checker:
         return None
 
     def sanitized(self, folder, file, tool, inputs):
-        """Runs it under a tool: exit code, what carbyne says, and what the tool says."""
+        """Runs a program under a tool. Returns the exit code, the messages of carbyne, and those of the tool."""
         log = folder / f"{tool}{inputs[0]}.log"
         command = [self.args.sanitizer, "--tool", tool, "--log-file", str(log), "--print-limit", "10000"]
         command += ["--error-exitcode", str(FOUND)]
-        # What the driver refuses carbyne says itself.
+        # carbyne itself reports errors of the driver.
         command += ["--report-api-errors", "no"] if tool == "memcheck" else ["--racecheck-report", "analysis"]
         command += [self.args.program, "run", str(file), "--arch", self.arch, "--prebuilt", str(folder)]
         command += ["--message-format", "json", "--repeat", "0", "--timeout", str(self.args.limit), *inputs]
@@ -191,7 +191,7 @@ class Checker:
         return code, err, log.read_text(errors="replace") if log.exists() else ""
 
     def compared(self, row, folder, file, column, inputs):
-        """Runs it under memcheck; the reports of its kernels."""
+        """Runs a program under memcheck. Returns the reports of its kernels."""
         code, said, log = self.sanitized(folder, file, "memcheck", inputs)
         lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
         reports = [line for line in lines if line.get("kind") == "report"]
@@ -244,7 +244,7 @@ class Checker:
 
 
 def read(files):
-    """Rows of files of results, the last of each program."""
+    """The rows in files of results; for each program the last row."""
     rows = {}
     for file in files:
         for line in Path(file).read_text().splitlines():
@@ -254,17 +254,17 @@ def read(files):
 
 
 def page(rows, names, out):
-    """Prints the page; whether everything is right."""
+    """Prints the page. Returns whether everything is right."""
     done = [rows[name] for name in names if name in rows]
     missing = [name for name in names if name not in rows]
     said = lambda key: ", ".join(sorted({str(row[key]) for row in done})) or "none"
     commits = said("commit")
     print("# Examples and problems on a card\n", file=out)
     print(f"Commit {commits}, {said('card')}, driver {said('driver')}, {said('arch')}, {said('date')}. `python3 bench/examples.py", file=out)
-    print("target/release/carbyne --card` makes this page; `bench/card.py` says what is done, and what a fault is. `ints` and `random`", file=out)
-    print("are inputs, with which what each kernel wrote is compared with what it means. `memcheck` has errors of both runs, `racecheck`", file=out)
-    print("pairs of accesses; those that are known are explained in `bench/racecheck_known.txt`. What takes too much is not run under", file=out)
-    print("racecheck, which is a hundred times as slow.\n", file=out)
+    print("target/release/carbyne --card` makes this page; `bench/card.py` documents the steps and the faults. `ints` and `random` are", file=out)
+    print("inputs; the results of each kernel are compared with its meaning. `memcheck` lists errors of both runs, `racecheck` pairs of", file=out)
+    print("accesses; `bench/racecheck_known.txt` explains the known ones. Programs with too much work do not run under racecheck, which", file=out)
+    print("is a hundred times slower.\n", file=out)
     print(f"| program | {' | '.join(COLUMNS)} |\n|{' --- |' * (1 + len(COLUMNS))}", file=out)
     for row in done:
         print(f"| {row['name']} | " + " | ".join(row[c] for c in COLUMNS) + " |", file=out)
@@ -288,7 +288,7 @@ def page(rows, names, out):
 
 
 def main(args):
-    """Checks what the arguments name, or puts results together; the exit code."""
+    """Checks the programs of the command line, or merges results. Returns the exit code."""
     todo = list(programs())
     names = [name for name, _ in todo]
     if args.only:
@@ -310,7 +310,7 @@ def main(args):
     begun = time.monotonic()
     in_time = lambda: not args.budget or time.monotonic() - begun < args.budget
     with ThreadPoolExecutor(max_workers=args.jobs) as pool:
-        # Those that begin too late are left for another call.
+        # Programs that would begin too late are left to another call.
         started = [pool.submit(lambda n, t: checker.checked(n, t) if in_time() else None, n, t) for n, t in todo if n not in rows]
         for job in as_completed(started):
             row = job.result()

@@ -1,12 +1,12 @@
-"""How right the model's choices are: of every problem the ten instances that it ranks first, measured on this machine's GPU.
+"""Measures how good the cost model's choices are: the ten best instances of every problem, on this machine's GPU.
 
     cargo build --release --features gpu
     python3 bench/choice.py [--arch sm_90a] [--carbyne target/release/carbyne] [--only fitted|unseen|PART OF A NAME] > bench/choice.tsv
     python3 bench/choice.py --table bench/choice.tsv
 
-Half of the problems, `fitted`, were looked at while the model was made. The others, `unseen`, were not; they were named before
-anything of them was measured. Times are medians of so many launches (`--repeat`) with the second-level cache flushed. A line
-has the problem, the half that it is of, the rank, what was chosen, and microseconds as estimated and as measured.
+Half of the problems, `fitted`, were used to develop the model. The others, `unseen`, were selected before any of them was
+measured. Times are medians of `--repeat` launches with the L2 cache flushed. A line contains the problem, its half, the rank, the
+choice, and the estimated and measured microseconds.
 """
 
 import argparse
@@ -23,7 +23,7 @@ RING = " by=@ring"
 
 
 def problems():
-    """Half, name and text of each of `bench/problems.txt`."""
+    """The half, name and text of each problem in `bench/problems.txt`."""
     text = Path(__file__).with_name("problems.txt").read_text()
     for part in text.split("\n== ")[1:]:
         title, _, kernel = part.partition("\n")
@@ -44,7 +44,7 @@ def ranked(carbyne, arch, text, most):
 
 
 def pinned(text, by):
-    """The kernel with its strategy pinned whole."""
+    """The kernel with a complete pin of its strategy."""
     text = text.replace(RING, "")
     line = next(line for line in text.splitlines() if " @k " in line)
     head, brace, rest = line.partition(" means {")
@@ -52,7 +52,7 @@ def pinned(text, by):
 
 
 def solved(carbyne, arch, text, file):
-    """Decomposes into a file; microseconds as estimated."""
+    """Decomposes a program into a file. Returns the estimated microseconds."""
     file.with_suffix(".in").write_text(text)
     done = subprocess.run([carbyne, "decompose", file.with_suffix(".in"), "--arch", arch, "--estimate", "-o", file], capture_output=True, text=True)
     found = re.findall(r"^\w+: ([\d.]+) us on ", done.stderr, re.M)
@@ -62,7 +62,7 @@ def solved(carbyne, arch, text, file):
 
 
 def measured(carbyne, arch, file, repeat):
-    """Microseconds of all kernels of a file."""
+    """The measured microseconds of all kernels of a file."""
     done = subprocess.run([carbyne, "run", file, "--arch", arch, "--repeat", str(repeat), "--sustain", "0", "--compare", "5"], capture_output=True, text=True)
     found = re.findall(r"L2 flushed: median ([\d.]+) us", done.stdout + done.stderr)
     if done.returncode or not found:
@@ -72,7 +72,7 @@ def measured(carbyne, arch, file, repeat):
 
 
 def correlation(a, b):
-    """Spearman's: of the ranks."""
+    """Spearman's rank correlation."""
     def ranks(v):
         return [sum(y < x for y in v) + (sum(y == x for y in v) - 1) / 2 for x in v]
     a, b = ranks(a), ranks(b)
@@ -82,7 +82,7 @@ def correlation(a, b):
 
 
 def table(lines):
-    """What the first choices lose."""
+    """Prints the loss of the first choices."""
     of = {}
     for line in lines:
         if line.startswith("#"):
@@ -144,7 +144,7 @@ def main():
         if not asked.list:
             card = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.split("\n")[0]
             print(f"# {card}: microseconds, estimated and median of {asked.repeat} launches, L2 flushed; bench/choice.py")
-        # All are prepared before the first is measured: the machine is quiet then.
+        # Prepare all files before the first measurement, so that the machine is idle then.
         for half, name, files in list(pool.map(prepare, enumerate(wanted))):
             for rank, by, file, estimate in files:
                 if estimate is None:

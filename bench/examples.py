@@ -1,22 +1,22 @@
-"""The examples on a GPU: all of them run and compared under compute-sanitizer, or two builds of carbyne beside each other.
+"""Runs the examples on a GPU: all of them under compute-sanitizer, or two builds of carbyne for comparison.
 
     cargo build --release --features gpu
     python3 bench/examples.py target/release/carbyne --card > docs/examples_card.md
     python3 bench/examples.py BEFORE target/release/carbyne [--arch sm_90a] [--rounds 3]
 
-With `--card` every example and every problem of `bench/problems.txt` is decomposed for the card, run and compared;
-`bench/card.py` says how. The page goes to standard output, what is being done to standard error, and the exit code is 1
-where anything is wrong. Several calls make one page:
+With `--card`, every example and every problem of `bench/problems.txt` is decomposed for the GPU, run and compared; see
+`bench/card.py`. The page goes to standard output, the progress to standard error. The exit code is 1 if anything is wrong. Several
+calls can make one page:
 
     python3 bench/examples.py target/release/carbyne --card --results all.jsonl --budget 480    # again, until nothing is left
     python3 bench/examples.py target/release/carbyne --card --results two.jsonl --part 2/3      # or in parts
     python3 bench/examples.py --card --merge one.jsonl two.jsonl three.jsonl > docs/examples_card.md
 
-Without it, BEFORE is the program of an earlier commit, built alike. Instructions, wavefronts of shared memory and barriers
-are those that one block executes, summed over its warps, as `carbyne simulate --report` counts them. Times are medians of 30
-launches with the second-level cache flushed; the two builds run in turn, and the least median of all rounds counts.
-What a build does not decompose, or takes over a minute to simulate, has no figures there. Kernels of a few
-microseconds are mostly the launch.
+Without `--card`, BEFORE is the program of an earlier commit with the same build options. Instructions, wavefronts of shared memory
+and barriers are those of one block, summed over its warps, as `carbyne simulate --report` counts them. Times are medians of 30
+launches with the L2 cache flushed. The two builds take turns, and the smallest median of all rounds counts. A build has no numbers for
+an example that it does not decompose, or that takes over a minute to simulate. The time of kernels of a few microseconds is mostly
+launch overhead.
 """
 
 import argparse
@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def counts(program, file, arch):
-    """Executed instructions, wavefronts and barriers of one block."""
+    """The number of executed instructions, wavefronts and barriers of one block."""
     done = subprocess.run([program, "decompose", file, "--arch", arch], capture_output=True, text=True)
     if done.returncode:
         return None
@@ -65,7 +65,7 @@ def microseconds(program, file, arch):
     )
     said = done.stdout + done.stderr
     times = [float(t) for t in re.findall(r"L2 flushed: median ([0-9.]+) us", said)]
-    # Of several kernels the sum.
+    # The sum over all kernels.
     return sum(times) if times and done.returncode == 0 else None
 
 

@@ -1,11 +1,11 @@
-"""Kernel-level MatMuls as carbyne decomposes them by default, beside cuBLAS through PyTorch, on this machine's GPU.
+"""Compares kernel-level MatMuls of carbyne without pins with cuBLAS (through PyTorch), on this machine's GPU.
 
     cargo build --release --features gpu
     python3 bench/gemm.py [--carbyne target/release/carbyne] [--arch sm_90a] [--rounds 3] [--repeat 1500] [--by "@wgmma_ring[BM=128]"]
                            [--sizes 2048,5376x5376x2048]
 
-The two run in turn, each as long as the other, with the second-level cache flushed before every launch; a ratio above 1 says that ours
-is faster. Both are medians of the launches of a round; the ratio is the median of the rounds.
+Both take turns for equal times, with the L2 cache flushed before every launch. Above a ratio of 1, carbyne is faster. Times are
+medians of the launches of a round; the ratio is the median of the rounds.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def main():
         m, n, k = [int(x) for x in size.split("x")] if "x" in size else [int(size)] * 3
         for ty in asked.types.split(","):
             for majors in asked.majors.split(","):
-                # Launches of a millisecond are fewer.
+                # Fewer launches for kernels of a millisecond.
                 repeat = max(20, min(asked.repeat, int(asked.repeat * 2048**3 * 8 / (m * n * k))))
                 with tempfile.TemporaryDirectory() as folder:
                     files = [os.path.join(folder, f"{i}.cby") for i in range(len(pins))]

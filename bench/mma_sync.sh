@@ -1,10 +1,10 @@
 #!/bin/sh
-# Times f16 matrix products as they are decomposed by default, beside the rate of mma.sync with operands in registers,
-# in turn, and says which part of that rate they reach. Clocks are of the driver, asked while the kernels run.
+# Compares f16 matrix products without pins with the rate of mma.sync with operands in registers, in turns, and prints
+# the reached fraction of this rate. The driver reports the clocks while the kernels run.
 #
 #     cargo build --release --features gpu && sh bench/mma_sync.sh [ARCH]
 #
-# CARBYNE names the program, target/release/carbyne without; ROUNDS how often all is repeated, 3 without.
+# CARBYNE is the program, default target/release/carbyne; ROUNDS is the number of repetitions, default 3.
 set -eu
 arch=${1:-sm_90a}
 carbyne=${CARBYNE:-target/release/carbyne}
@@ -18,7 +18,7 @@ for n in 4096 8192; do
 done
 cp "$here/mma_rate.cby" "$work/rate.cby"
 
-# Microseconds of the median launch.
+# The median launch time in microseconds.
 time_of() {
   "$carbyne" run "$work/$1.cby" --arch "$arch" --repeat "$2" --compare 1 2>&1 |
     sed -n 's/.*launches, L2 flushed: median \([0-9.]*\) us.*/\1/p' | head -1

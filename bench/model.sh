@@ -1,12 +1,12 @@
 #!/bin/sh
-# Times the kernels of bench/model.tsv on this machine's GPU, whose L2 is flushed before every launch, and prints that table.
+# Times the kernels of bench/model.tsv on this machine's GPU, with the L2 cache flushed before every launch, and prints the table.
 #
 #     cargo build --release --features gpu
 #     mkdir kernels && cargo bench --package carbyne-decompose --bench model -- --write $PWD/kernels
 #     sh bench/model.sh kernels [ARCH] > bench/model.tsv
 #
-# CARBYNE names the program, target/release/carbyne without; REPEAT how many launches are measured, 30 without. What is
-# printed is the median.
+# CARBYNE is the program, default target/release/carbyne; REPEAT is the number of measured launches, default 30. The
+# table contains medians.
 set -eu
 dir=$1
 arch=${2:-sm_90a}

@@ -1,11 +1,10 @@
-"""Times the layout algebra against pycute, the Python library of CuTe, in one run.
+"""Compares the speed of the layout algebra with pycute, the Python library of CuTe, in one run.
 
     python3 bench/pycute.py
 
-pycute comes with the package nvidia-cutlass and is installed into an environment below the build folder.
-The cases are those of the golden vectors (../shared/golden/public.jsonl) that both libraries answer; their
-operands are built beforehand, and of each case the median over batches counts. Ours are timed by the example
-`time_golden`, right after pycute, on the same machine.
+pycute is a part of the package nvidia-cutlass, which is installed into an environment in the build folder. The cases are the golden
+vectors (../shared/golden/public.jsonl) that both libraries answer. Operands are built in advance, and the median over batches counts.
+The example `time_golden` times carbyne on the same machine, right after pycute.
 """
 
 import json
@@ -26,7 +25,7 @@ BATCHES, BATCH_SECONDS = 9, 0.002
 
 
 def install():
-    """Unpacks pycute alone: its package depends on much that the layouts do not need."""
+    """Unpacks only pycute, because its package has many dependencies that layouts do not need."""
     if not (PEER / "pycute").exists():
         PEER.mkdir(parents=True, exist_ok=True)
         subprocess.run([sys.executable, "-m", "venv", str(PEER / "venv")], check=True)
@@ -43,12 +42,12 @@ def install():
 
 
 def parse(text):
-    """A tuple of the golden vectors; `(4)` has rank 1, `4` is a number."""
+    """Parses a tuple of the golden vectors; `(4)` has rank 1, `4` is a number."""
     return eval(text.replace(")", ",)").replace("(,)", "()"), {"__builtins__": {}})
 
 
 def operand(pycute, value):
-    """A layout, a number, or a tuple of such."""
+    """A layout, a number, or a tuple of them."""
     if isinstance(value, str):
         shape, stride = value.split(":")
         return pycute.Layout(parse(shape), parse(stride))
@@ -76,7 +75,7 @@ def median_ns(run):
 
 
 def time_pycute(pycute, lines):
-    """Nanoseconds by line, of the cases that pycute answers as CuTe does."""
+    """Nanoseconds by line, for the cases that pycute answers like CuTe."""
     times = {}
     for number, line in enumerate(lines):
         if line["op"] not in OPS or line["pycute"] != "same" or "@" in json.dumps(line):

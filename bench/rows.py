@@ -1,9 +1,9 @@
-"""Softmax, layernorm and rmsnorm of kernel-level chains as parts of the bandwidth of a copy, on this machine's GPU.
+"""Measures softmax, layernorm and rmsnorm as fractions of the bandwidth of a copy, on this machine's GPU.
 
     cargo build --release --features gpu
     python3 bench/rows.py [--carbyne target/release/carbyne] [--arch sm_90a] [--rows 32768] [--columns 4096]
 
-The copy is a kernel-level Move of as many bytes in the same run; what the driver copies is printed beside it where PyTorch is there.
+The copy is a kernel-level Move of as many bytes in the same run. If PyTorch is installed, the driver's copy is printed beside it.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Decompositions a second by `carbyne serve`, and the memory of its process.
+"""Measures the decompositions per second of `carbyne serve`, and the memory of its process.
 
     cargo build --release
     python3 bench/serve.py target/release/carbyne [--requests 2000] [--threads 2] [--arch sm_80] [FILE]
 
-FILE, `examples/tile/gemm_staged.cby` where none is given, is decomposed again and again; nothing is kept from one request for
-the next but the tables of instructions. For each thread one request is under way, and one waits. A tenth of the
-requests come before the clock starts. Memory is the resident set of the process, read after each tenth.
+FILE (default: `examples/tile/gemm_staged.cby`) is decomposed repeatedly. Requests share only the atom tables. For each thread, one
+request is being processed and one waits. The first tenth of the requests is not timed. Memory is the resident set of the process,
+read after each tenth.
 """
 
 import argparse
@@ -25,8 +25,8 @@ def resident(process):
 
 
 def cpu_seconds(process):
-    """Seconds that all threads of a process have worked."""
-    # The fields behind the name, which may contain blanks.
+    """The CPU seconds of all threads of a process."""
+    # The fields after the name, which may contain blanks.
     fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     ticks = int(subprocess.check_output(["getconf", "CLK_TCK"]))
     return (int(fields[11]) + int(fields[12])) / ticks
@@ -54,7 +54,7 @@ def main():
         last = answered + n
         while answered < last:
             while sent < last and sent - answered < 2 * args.threads:
-                # Requests differ in their ids alone, so that making them takes next to no time.
+                # Requests differ only in their ids, so that creating them takes little time.
                 process.stdin.write(line.replace('"id": 0', f'"id": {sent}', 1) + "\n")
                 process.stdin.flush()
                 sent += 1

@@ -1,23 +1,23 @@
-"""Times the simulator against Triton's interpreter and numba's CUDA simulator on one matrix product.
+"""Compares the simulator with Triton's interpreter and numba's CUDA simulator on one matrix product.
 
     cargo build --release && python3 bench/simulators.py
 
-C = A·B of one size for all three, f16 inputs summed in f32, on the CPU. Ours is examples/ampere_gemm_by_hand.cby
-of that size: tensor-core instructions, swizzled shared memory, cp.async, lane by lane, with races, missing waits
-and undefined reads looked for, and with every body compared with its spec; the whole process is timed. Of the
-peers only the call of the kernel is timed, after one to warm up: Triton's interpreter (TRITON_INTERPRET=1)
-executes whole tiles by NumPy and knows neither threads nor shared memory; numba's simulator
-(NUMBA_ENABLE_CUDASIM=1) runs each thread in Python, here the tiled product of its manual, with shared memory.
-Neither looks for races.
+All three compute C = A·B of one size on the CPU, with f16 inputs and f32 accumulators. carbyne simulates
+examples/ampere_gemm_by_hand.cby of this size lane by lane: tensor-core instructions, swizzled shared memory,
+cp.async. It searches for races, missing waits and undefined reads, and compares every body with its spec. The
+whole process is timed. For the others, only the call of the kernel is timed, after a warm-up call. Triton's
+interpreter (TRITON_INTERPRET=1) executes whole tiles with NumPy, without threads and shared memory. numba's
+simulator (NUMBA_ENABLE_CUDASIM=1) runs each thread in Python, here the tiled product of its manual, with shared
+memory. Neither searches for races.
 
-Peers come from the registry, into an environment below the build folder. Triton's arguments are NumPy arrays that
-say what torch's tensors would: torch itself, whose wheel needs some gigabytes of CUDA, takes no part in the
-arithmetic of the interpreter.
+The other simulators are installed from the registry into an environment in the build folder. Triton's arguments
+are NumPy arrays with the methods of torch's tensors, because torch, whose wheel needs some gigabytes of CUDA, is
+not needed for the arithmetic of the interpreter.
 
-At 512x512x512 numba's simulator would run for half an hour: there we and Triton's interpreter are compared, with
-tiles of one size. Then, of ours alone: that product with checking on and off, with one thread and two, and the
-memory of a product of 8192x8192x8192 of which four blocks run. Times are the wall's; `work` is what all threads
-computed together, which other programs on the machine change less.
+At 512x512x512, numba's simulator would run for half an hour, so only carbyne and Triton's interpreter are
+compared, with tiles of one size. Then carbyne alone is measured: this product with and without checks, with one
+thread and two, and the memory for a product of 8192x8192x8192 of which four blocks run. Times are wall-clock
+times; `work` is the CPU time of all threads, which depends less on other programs of the machine.
 """
 
 import json
@@ -58,7 +58,7 @@ class Storage:
 
 
 class Tensor:
-    """A NumPy array with what the interpreter asks of a tensor."""
+    """A NumPy array with the tensor methods that the interpreter calls."""
 
     def __init__(self, array, name):
         self.array, self.dtype = array, name
@@ -153,7 +153,7 @@ print(seconds, used)
 
 
 def install():
-    """The interpreter of an environment that has the peers."""
+    """The Python interpreter of an environment with the other simulators."""
     python = PEERS / "bin" / "python"
     stamp = PEERS / "packages.json"
     if not stamp.exists() or json.loads(stamp.read_text()) != PACKAGES:
@@ -164,7 +164,7 @@ def install():
 
 
 def peer(python, name, text, args, variable):
-    """Seconds of one call of a peer's kernel, and the work of all its threads."""
+    """Seconds of one call of another simulator's kernel, and the CPU time of all its threads."""
     path = PEERS / name
     path.write_text(text)
     env = {**os.environ, variable: "1"}
@@ -174,7 +174,7 @@ def peer(python, name, text, args, variable):
 
 
 def ours(n, *options, threads=None, repeat=3):
-    """Seconds of the whole process, the median of some, the work of all its threads, and what it prints."""
+    """Median seconds of the whole process, the CPU time of all its threads, and its output."""
     text = EXAMPLE.read_text()
     assert SIZE in text, "the example's sizes are written otherwise"
     text = text.replace(SIZE, f"let M = {n}, N = {n}, K = {n}\n")
@@ -190,13 +190,13 @@ def ours(n, *options, threads=None, repeat=3):
 
 
 def children():
-    """Seconds that all ended processes have computed."""
+    """CPU seconds of all ended child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def show(rows, n):
-    """A line for each of some names, seconds and work, the first of which is ours."""
+    """Prints a line for each row of name, seconds and work; the first row is carbyne's."""
     _, mine, my_work = rows[0]
     for name, seconds, work in rows:
         rate = n**3 / seconds / 1e6
@@ -207,7 +207,7 @@ def show(rows, n):
 
 
 def triton(python, n, tile):
-    """Triton's row for tiles of a size."""
+    """Triton's row for tiles of this size."""
     times = peer(python, "triton_peer.py", TRITON, [n, *tile], "TRITON_INTERPRET")
     return (f"Triton, TRITON_INTERPRET=1, tiles {'x'.join(map(str, tile))}", *times)
 
@@ -235,7 +235,7 @@ def main():
             seconds, work, _ = ours(n, "--blocks", "all", *options, threads=threads)
             print(f"  {threads} threads, checking {what}: {seconds:.2f} s, work {work:.2f} s", flush=True)
 
-    # The largest process so far was one of these: a fresh one tells its own peak.
+    # A new process reports its own peak; in this process, the largest child may have been an earlier one.
     seconds, _, said = ours(8192, "--blocks", "4", repeat=1)
     command = [sys.executable, __file__, "--peak"]
     peak = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

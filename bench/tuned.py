@@ -1,11 +1,11 @@
-"""How far the model's choice is behind the best that tuning finds, over the products of `bench/shapes.txt`, on this machine's GPU.
+"""Measures how far the cost model's choice is behind the best candidate of tuning, for the products of `bench/shapes.txt`, on this machine's GPU.
 
     cargo build --release --features gpu
     python3 bench/tuned.py [--carbyne target/release/carbyne] [--top 12] [--launches 40] [--only fitted|unseen] [--json FILE]
     python3 bench/tuned.py --table FILE
 
-Rows of A and columns of B are consecutive, f16 with sums in f32. A ratio is the time of the model's choice by that of the best of
-the candidates that it ranks first: 1 where it chose the best.
+Rows of A and columns of B are consecutive; factors are f16, accumulators f32. The ratio is the time of the model's choice divided by
+the time of the best of the candidates that it ranks first: 1 if it chose the best.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def measured(asked, shape):
 
 
 def summary(found, half, shape):
-    """The model's choice and the best of one product, of what `carbyne tune --json` writes."""
+    """The model's choice and the best candidate of one product, from the output of `carbyne tune --json`."""
     kernel = found["kernels"][0] if "kernels" in found else found
     timed = [c for c in kernel["candidates"] if c["median_us"]]
     best, model = min(timed, key=lambda c: c["median_us"]), min(timed, key=lambda c: c["rank"])

@@ -1,13 +1,14 @@
-//! A text with a comment at each statement of synchronization that says which accesses it orders.
+//! Adds a comment to each synchronization statement of a text that names the accesses ordered by
+//! the statement.
 //!
-//! Invariant: a comment stands behind its statement, on its last line, so that the lines that
-//! comments name are those of the text with them and without.
+//! Invariant: a comment follows its statement on the statement's last line. Therefore line numbers
+//! in comments are valid in the text with and without comments.
 
 use carbyne_ir::ast::{Module, StmtKind, visit::Walk};
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_sync::Report;
 
-/// The text that `module` was read from, with comments in the place of those of an earlier time.
+/// The text of `module` with new comments; comments of an earlier run are replaced.
 pub(crate) fn annotated(
     text: &str,
     module: &Module,
@@ -15,7 +16,7 @@ pub(crate) fn annotated(
     reports: &[(SpecId, Report)],
 ) -> String {
     let comments = carbyne_remedy::comments(program, reports);
-    // By where their lines end.
+    // Sorted by the ends of their lines.
     let mut all: Vec<(usize, &str)> = vec![];
     let stmts = Walk::new(&module.items).stmts();
     for stmt in stmts.filter(|s| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync { .. })) {
@@ -27,7 +28,7 @@ pub(crate) fn annotated(
     let mut out = String::with_capacity(text.len() + 100 * all.len());
     let mut done = 0;
     for (end, comment) in all {
-        // Of a line with several statements the last one has found its end already.
+        // Several statements on one line: the first of them has already copied the text.
         if end > done {
             out.push_str(text.get(done..end).unwrap_or(""));
             let rest = text.get(end..).unwrap_or("");
@@ -42,7 +43,7 @@ pub(crate) fn annotated(
     out
 }
 
-/// The end of a line without a comment of an earlier time.
+/// The line without its comment of an earlier run.
 fn without(line: &str) -> &str {
     let ours = line.match_indices("//").find(|(i, _)| {
         let text = line.get(i + 2..).unwrap_or("").trim_start();

@@ -1,13 +1,13 @@
-//! The command line as types; the doc comments are what `--help` prints.
+//! The command line as types. `--help` prints their doc comments.
 
 mod bench;
-mod given;
+mod inputs;
 mod tune;
 
 pub(crate) use bench::{Bench, BenchCommand};
 #[cfg(feature = "gpu")]
 pub(crate) use bench::{BenchGemm, Factors, Following, Majors, Size, Sums};
-pub(crate) use given::Given;
+pub(crate) use inputs::InputArgs;
 pub(crate) use tune::Tune;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
@@ -16,31 +16,31 @@ use std::path::PathBuf;
 /// Checks, decomposes, simulates and prints GPU tensor kernels.
 #[derive(Debug, Parser)]
 #[command(name = "carbyne", version, color = clap::ColorChoice::Never)]
-#[command(after_help = "FILE may be `-` for standard input. \
-    Exit codes: 0 done, 1 the program has errors, 2 wrong usage, 3 a defect of carbyne.")]
+#[command(after_help = "FILE may be `-` for standard input. Exit codes: 0 success, \
+    1 the program has errors, 2 wrong usage or a missing file or device, 3 a bug in carbyne.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// How diagnostics and reports are written to standard error.
+    /// The format of diagnostics and reports on standard error.
     #[arg(long, global = true, value_enum, default_value = "human", value_name = "FORMAT")]
     pub(crate) message_format: MessageFormat,
 
-    /// Texts may import files of this folder and below, not only of their own; may be repeated.
+    /// Allow imports from this folder and its subfolders, too; may be repeated.
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) allow_import: Vec<PathBuf>,
 
-    /// Decompose kernels by the strategies of this file, too; may be repeated.
+    /// Use the strategies of this file in addition to the built-in ones; may be repeated.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) strategy: Vec<PathBuf>,
 }
 
-/// How diagnostics are written.
+/// A format of diagnostics.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MessageFormat {
-    /// The source with labels under it.
+    /// Source lines with labels below them.
     Human,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -48,34 +48,34 @@ pub(crate) enum MessageFormat {
 pub(crate) enum Command {
     /// Parse a program and verify it.
     Check(Check),
-    /// Rewrite a program in the canonical form.
+    /// Rewrite a program in canonical form.
     Fmt(Fmt),
-    /// Fill in what the program leaves open, down to atoms.
+    /// Choose layouts, loops and atoms that the program leaves open.
     Decompose(Decompose),
     /// Decompose a program and print it as CUDA C++, PTX or machine code.
     Compile(Compile),
-    /// Execute a program on the CPU, thread by thread, and compare it with what its specs mean.
+    /// Execute a program on the CPU, thread by thread, and compare the results with its meaning.
     Simulate(Simulate),
-    /// Run a program on a GPU, compare it with what its specs mean, and time it.
+    /// Run a program on a GPU, compare the results with its meaning, and measure it.
     Run(Run),
-    /// Measure by which strategies the kernels of a program are fastest on a GPU, and keep that for
-    /// `--tuned`.
+    /// Measure which strategies make the kernels of a program fastest on a GPU, and store their
+    /// pins for `--tuned`.
     Tune(Tune),
-    /// Measure what is decomposed beside NVIDIA's libraries.
+    /// Measure decomposed kernels and NVIDIA's libraries side by side.
     Bench(Bench),
     /// Draw a layout, a tensor of a program or the operands of an instruction.
     Draw(Draw),
     /// List the instructions of an architecture.
     Atoms(Atoms),
-    /// List the strategies by which kernels get their dataflow, or test those of a file.
+    /// List the strategies that decompose kernels, or test the strategies of a file.
     Strategies(Strategies),
     /// Calculate with layouts.
     Layout(Layout),
-    /// Run commands that come as lines of JSON, for compilers that decompose many kernels.
+    /// Run commands from JSON requests, one per line, for compilers that decompose many kernels.
     Serve(Serve),
-    /// Lower an operation in TEIR, the Tiled Execution IR, to a program.
+    /// Lower an operation in TEIR (Tiled Execution IR) to a program.
     Teir(Teir),
-    /// Explain an error code, or why a program is decomposed as it is.
+    /// Explain an error code, or how a program is decomposed and why.
     Explain(Explain),
 }
 
@@ -83,29 +83,29 @@ pub(crate) enum Command {
 pub(crate) struct Check {
     /// The program.
     pub(crate) file: PathBuf,
-    /// The architecture whose atoms it names; without, any that has all of them.
+    /// The architecture whose atoms the program uses; default: any that has all of them.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// List the pairs of accesses, and what orders each.
+    /// List the pairs of dependent accesses and the statement that orders each pair.
     #[arg(long)]
     pub(crate) pairs: bool,
-    /// Print the program with a comment at each statement of synchronization that says which
-    /// accesses it orders.
+    /// Print the program with a comment at each synchronization statement that names the
+    /// accesses ordered by the statement.
     #[arg(long, conflicts_with = "pairs")]
     pub(crate) annotate: bool,
 }
 
 #[derive(Debug, Group)]
 pub(crate) struct Fmt {
-    /// The program; rewritten in place, or printed if it is `-` or with `--expand`.
+    /// The program; it is rewritten in place, or printed for `-` and with `--expand`.
     pub(crate) file: PathBuf,
-    /// Change nothing; print the difference and exit with 1 where there is one.
+    /// Change nothing; print the difference, and exit with 1 if there is a difference.
     #[arg(long, conflicts_with = "output")]
     pub(crate) check: bool,
-    /// Print it with every type, every stride and all that short forms stand for.
+    /// Print the program with all types and strides, and with all short forms expanded.
     #[arg(long)]
     pub(crate) expand: bool,
-    /// Write to this file instead; `-` prints.
+    /// Write to this file instead of the program's file; `-` is standard output.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -117,21 +117,21 @@ pub(crate) struct Decompose {
     /// The architecture, such as `sm_80`.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: String,
-    /// Choose by the costs of this file, which `carbyne atoms calibrate` wrote.
+    /// Use the instruction costs of this file, which `carbyne atoms calibrate` wrote.
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
-    /// Do without this instruction, `*` for any part of a name; may be repeated.
+    /// Do not use this instruction; `*` matches any part of a name; may be repeated.
     #[arg(long, value_name = "ATOM")]
     pub(crate) forbid: Vec<String>,
-    /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
+    /// For kernels without a pin, take pins from this file, which `carbyne tune` wrote.
     #[arg(long, value_name = "FILE")]
     pub(crate) tuned: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
-    /// What to print.
+    /// The output to print.
     #[arg(long, value_enum, default_value = "ir")]
     pub(crate) emit: Decomposition,
-    /// Say at each statement of synchronization, in a comment, which accesses it orders.
+    /// Add a comment to each synchronization statement that names the accesses it orders.
     #[arg(long)]
     pub(crate) annotate: bool,
     /// Write to this file instead of standard output.
@@ -139,44 +139,44 @@ pub(crate) struct Decompose {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What `decompose` prints.
+/// An output of `decompose`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Decomposition {
     /// The decomposed program.
     Ir,
-    /// The decomposed program, what was chosen for each operation with its estimated cost, and the
+    /// The decomposed program, the choice for each operation with its estimated cost, and the
     /// certificates, as JSON.
     Json,
 }
 
-/// How the solver searches, and what is said of it.
+/// Limits of the solver's search, and reports about the search.
 #[derive(Debug, Group)]
 pub(crate) struct SearchArgs {
-    /// Say the best so many solutions, with estimated cycles and what differs.
+    /// Report the N best solutions with their estimated cycles and their differences.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) top: Option<u16>,
-    /// Look at this many choices at most.
+    /// Examine at most N choices.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) budget: Option<u64>,
-    /// Look at choices that cannot be cheaper, too.
+    /// Examine also choices that cannot be cheaper.
     #[arg(long)]
     pub(crate) exhaustive: bool,
-    /// Say how far the search went.
+    /// Report how many choices the search examined.
     #[arg(long)]
     pub(crate) stats: bool,
-    /// Say what each kernel is estimated to take, by resource.
+    /// Report the estimated cycles of each kernel, by resource.
     #[arg(long)]
     pub(crate) estimate: bool,
-    /// Multiprocessors of the machine; those of the architecture's usual card without.
+    /// Multiprocessors of the GPU; default: those of the architecture's usual GPU.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) sms: Option<u32>,
 }
 
 #[derive(Debug, Group)]
 pub(crate) struct Teir {
-    /// The operation, in JSON or as a text.
+    /// The operation, as JSON or as text.
     pub(crate) file: PathBuf,
-    /// The architecture, for what is decomposed.
+    /// The architecture to decompose for.
     #[arg(long, value_name = "ARCH", default_value = "sm_80")]
     pub(crate) arch: String,
     /// The form of the output.
@@ -185,7 +185,7 @@ pub(crate) struct Teir {
     /// The level of the program.
     #[arg(long, value_enum, default_value = "tile")]
     pub(crate) level: TeirLevel,
-    /// Execute the program on the CPU, too, and compare it with what the schedule says.
+    /// Also execute the program on the CPU and compare the results with the schedule.
     #[arg(long)]
     pub(crate) simulate: bool,
     /// Write to this file instead of standard output.
@@ -205,7 +205,7 @@ pub(crate) enum TeirLevel {
 /// A form of the output of `teir`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TeirEmit {
-    /// The program, for all other commands.
+    /// A program that all other commands read.
     Text,
     /// CUDA C++.
     Cuda,
@@ -215,20 +215,22 @@ pub(crate) enum TeirEmit {
 
 #[derive(Debug, Group)]
 pub(crate) struct Strategies {
-    /// Say all of this strategy.
+    /// Show everything about this strategy.
     pub(crate) name: Option<String>,
-    /// Only those for kernels with such a spec, such as `MatMul`, `Reduction` or `pointwise`.
+    /// Only strategies for kernels with this spec, such as `MatMul`, `Reduction` or `pointwise`.
     #[arg(long, value_name = "SPEC")]
     pub(crate) spec: Option<String>,
-    /// Only those that have an instance on this architecture; that of the test, `sm_80` without.
+    /// Only strategies that have an instance on this architecture; with `--test`, the
+    /// architecture to decompose for, default `sm_80`.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// Decompose and simulate samples of every strategy of this file, and compare them with what
-    /// they mean.
+    /// Decompose and simulate samples of every strategy of this file, and compare the results
+    /// with the meaning of the specs.
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     pub(crate) test: Option<PathBuf>,
-    /// So many samples of each strategy.
-    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    /// The number of samples of each strategy.
+    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) samples: u16,
 }
 
@@ -239,19 +241,19 @@ pub(crate) struct Compile {
     /// The architecture, such as `sm_80`.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: String,
-    /// Choose by the costs of this file, which `carbyne atoms calibrate` wrote.
+    /// Use the instruction costs of this file, which `carbyne atoms calibrate` wrote.
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
-    /// Multiprocessors of the machine; those of the architecture's usual card without.
+    /// Multiprocessors of the GPU; default: those of the architecture's usual GPU.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) sms: Option<u32>,
-    /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
+    /// For kernels without a pin, take pins from this file, which `carbyne tune` wrote.
     #[arg(long, value_name = "FILE")]
     pub(crate) tuned: Option<PathBuf>,
-    /// Only this kernel; without it, all that the program holds.
+    /// Compile only this kernel; default: all kernels of the program.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
-    /// What to print.
+    /// The output to print.
     #[arg(long, value_enum, default_value = "cuda")]
     pub(crate) emit: Emit,
     /// Write to this file instead of standard output.
@@ -261,30 +263,31 @@ pub(crate) struct Compile {
     /// and debuggers then show its lines.
     #[arg(long, value_name = "FILE")]
     pub(crate) lines: Option<PathBuf>,
-    /// Compile to machine code whatever is printed, and say what ptxas says; knows `-v`.
+    /// Compile to machine code whatever `--emit` prints, and report the messages of ptxas; only
+    /// `-v` is supported.
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub(crate) ptxas_options: Option<String>,
 }
 
-/// What `compile` prints.
+/// An output of `compile`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
     /// The decomposed program.
     Ir,
-    /// One self-contained CUDA C++ file: all kernels, and functions of the host, named after the
-    /// file, that launch them in order and say how large their workspace is.
+    /// One self-contained CUDA C++ file: all kernels, and host functions that launch them in
+    /// order and return the size of their workspace. The functions are named after the file.
     Cuda,
-    /// The file of `cuda` with a function of tvm-ffi, `__tvm_ffi_NAME`, which checks tensors and
-    /// launches the kernels on them. The file is compiled with the headers of the Python package
+    /// The output of `cuda` with a tvm-ffi function, `__tvm_ffi_NAME`, that checks tensors and
+    /// launches the kernels on them. Compile this file with the headers of the Python package
     /// `apache-tvm-ffi`.
     TvmFfi,
-    /// PTX of all kernels, made by NVRTC.
+    /// PTX of all kernels, compiled by NVRTC.
     Ptx,
-    /// Machine code of all kernels, made by NVRTC.
+    /// Machine code of all kernels, compiled by NVRTC.
     Cubin,
-    /// What a launcher must know, as JSON: of all kernels in their order, or of `--kernel`, grid,
-    /// block, shared memory and parameters in their order; tensors with extents, strides and who
-    /// writes and reads them; symbols.
+    /// The data that a launcher needs, as JSON. For all kernels in launch order, or for
+    /// `--kernel`: grid, block, shared memory, and parameters in order; for tensors: extents,
+    /// strides, and the kernels that read and write them; the symbols.
     Abi,
 }
 
@@ -292,48 +295,49 @@ pub(crate) enum Emit {
 pub(crate) struct Simulate {
     /// The program.
     pub(crate) file: PathBuf,
-    /// Decompose for this architecture first; without it, the program runs as it is written.
+    /// Decompose for this architecture first; default: execute the program without changes.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
+    /// For kernels without a pin, take pins from this file, which `carbyne tune` wrote.
     #[arg(long, value_name = "FILE", requires = "arch")]
     pub(crate) tuned: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Run this many blocks of the grid, spread evenly, or `all`. Without it as many with work as
-    /// take about a second, of a program whose outputs are not written to files.
+    /// Run N blocks of the grid, evenly spaced, or `all`. Default: as many blocks with work as
+    /// take about one second, or all blocks if outputs are written to files.
     #[arg(long, value_name = "N", value_parser = Blocks::parse)]
     pub(crate) blocks: Option<Blocks>,
-    /// Refuse to take more steps than this; a step is an element moved or eight multiply-adds.
+    /// Refuse to execute more than N steps. A step moves one element or does eight
+    /// multiply-adds.
     #[arg(long, value_name = "N")]
     pub(crate) budget: Option<u64>,
-    /// Print the program with what each line did: executions, sectors of global memory, wavefronts
-    /// of shared memory. Before the file's name write `--report=text`.
+    /// Print the program with the work of each line: executions, sectors of global memory,
+    /// wavefronts of shared memory. In front of FILE, write `--report=text`.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
     pub(crate) report: Option<ReportFormat>,
-    /// The program that this one was edited from: what both write must be the same, but for
-    /// rounding.
+    /// Compare the outputs with those of PARENT, the program before an edit. They may differ by
+    /// rounding only.
     #[arg(long, value_name = "PARENT")]
     pub(crate) against: Option<PathBuf>,
-    /// Run without comparing bodies with what their specs mean.
+    /// Do not compare the results of bodies with the meaning of their specs.
     #[arg(long)]
     pub(crate) no_check: bool,
-    /// Compare only with the tolerances of the types: carry no shadows in binary64, and compare
-    /// nothing with `means` blocks.
+    /// Compare with the tolerances of the types only. Carry no binary64 shadow values, and do
+    /// not check `means` blocks.
     #[arg(long)]
     pub(crate) no_shadow: bool,
-    /// Let warps go on and asynchronous copies arrive in another order, drawn from this seed. The
-    /// results of a program without races do not depend on it.
+    /// Execute warps and complete asynchronous copies in a random order from this seed. The
+    /// order does not change the results of a program without races.
     #[arg(long, value_name = "SEED")]
     pub(crate) schedule: Option<u64>,
 }
 
-/// How many blocks of a grid are simulated.
+/// The number of blocks of a grid to simulate.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Blocks {
-    /// Every one.
+    /// All blocks.
     All,
-    /// So many.
+    /// This number of blocks.
     Some(u64),
 }
 
@@ -342,15 +346,15 @@ impl Blocks {
         match text.parse() {
             _ if text == "all" => Ok(Blocks::All),
             Ok(n) if n > 0 => Ok(Blocks::Some(n)),
-            _ => Err("it is neither `all` nor a number from 1".to_owned()),
+            _ => Err("expected `all` or an integer of at least 1".to_owned()),
         }
     }
 }
 
-/// How the report of a simulation is written to standard output.
+/// A format of the simulation report on standard output.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// The program, annotated.
+    /// The program, with annotated lines.
     Text,
     /// One JSON object.
     Json,
@@ -363,7 +367,7 @@ pub(crate) struct Run {
     /// The architecture of the GPU, such as `sm_90a`.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: String,
-    /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
+    /// For kernels without a pin, take pins from this file, which `carbyne tune` wrote.
     #[arg(long, value_name = "FILE")]
     pub(crate) tuned: Option<PathBuf>,
     #[command(flatten)]
@@ -371,35 +375,39 @@ pub(crate) struct Run {
     /// Write the decomposed program to this file, whose lines profilers then show.
     #[arg(long, value_name = "FILE")]
     pub(crate) keep: Option<PathBuf>,
-    /// Measure so many launches of each kernel; 0 measures none.
-    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(..=100_000))]
+    /// Measure N launches of each kernel; 0 measures none.
+    #[arg(long, value_name = "N", default_value = "20")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) repeat: u32,
-    /// Then launch it without a pause until times settle, for so many seconds at most; 0 does not.
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u32).range(..=600))]
+    /// Then launch each kernel without a pause until the times are stable, for at most N
+    /// seconds; 0 skips this measurement.
+    #[arg(long, value_name = "SECONDS", default_value = "2")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=600))]
     pub(crate) sustain: u32,
-    /// Compare at most this many elements of each output, spread evenly.
+    /// Compare at most N elements of each output, evenly spaced.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) compare: Option<u64>,
-    /// Load this machine code or PTX instead of compiling; for a program of one kernel.
+    /// Load this machine code or PTX instead of compiling; the program must have one kernel.
     #[arg(long, value_name = "PATH", conflicts_with = "prebuilt")]
     pub(crate) cubin: Option<PathBuf>,
     /// Load `KERNEL.ARCH.cubin`, or `.ptx`, from this folder instead of compiling.
     #[arg(long, value_name = "DIR")]
     pub(crate) prebuilt: Option<PathBuf>,
-    /// Which GPU, as the driver counts.
+    /// The index of the GPU, as the driver counts.
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,
-    /// Give up on a kernel after so many seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    /// Stop a kernel that takes longer than N seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
 }
 
-/// What a program is given, and what is kept of it.
+/// The inputs of a program and the outputs to write.
 #[derive(Debug, Group)]
 pub(crate) struct Data {
     #[command(flatten)]
-    pub(crate) given: Given,
-    /// Write a tensor to a NumPy file afterwards; may be repeated.
+    pub(crate) given: InputArgs,
+    /// Write a tensor to a NumPy file after the run; may be repeated.
     #[arg(long = "out", value_name = "NAME=FILE.npy")]
     pub(crate) outputs: Vec<String>,
 }
@@ -409,40 +417,40 @@ pub(crate) struct Data {
 pub(crate) struct Atoms {
     #[command(subcommand)]
     pub(crate) command: Option<AtomsCommand>,
-    /// Only what this architecture has.
+    /// Only instructions that this architecture has.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// Only what implements this spec, such as `MatMul` or `UnaryPointwise.exp`.
+    /// Only instructions that implement this spec, such as `MatMul` or `UnaryPointwise.exp`.
     #[arg(long, value_name = "SPEC", conflicts_with = "name")]
     pub(crate) spec: Option<String>,
-    /// Costs of this file, which `carbyne atoms calibrate` wrote, instead of the table's own.
+    /// Show the costs of this file, which `carbyne atoms calibrate` wrote.
     #[arg(long, value_name = "FILE", requires = "arch")]
     pub(crate) costs: Option<PathBuf>,
-    /// Print the program that executes the instruction, as `verify` and the tests do.
+    /// Print the program that executes the instruction in `verify` and in the tests.
     #[arg(long, requires = "name")]
     pub(crate) probe: bool,
-    /// Print every instruction with its operands, costs and their sources, as Markdown.
+    /// Print all instructions with their operands, costs and sources, as Markdown.
     #[arg(long, conflicts_with_all = ["name", "spec", "probe"])]
     pub(crate) markdown: bool,
-    /// Everything about one instruction, its operands drawn.
+    /// Show everything about this instruction, with drawings of its operands.
     pub(crate) name: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AtomsCommand {
-    /// Execute instructions on a GPU and compare them, lane by lane, with the simulator.
+    /// Execute instructions on a GPU and compare the results with the simulator, lane by lane.
     Verify(VerifyAtoms),
-    /// Compile the programs that `verify` executes, for a machine whose NVRTC lacks an
-    /// architecture.
+    /// Compile the programs of `verify` in advance, for a machine whose NVRTC does not support
+    /// an architecture.
     Compile(CompileAtoms),
     /// Measure issue and completion cycles of instructions on a GPU.
     Calibrate(CalibrateAtoms),
 }
 
-/// The atoms that a command is about.
+/// The atoms that a command processes.
 #[derive(Debug, Group)]
 pub(crate) struct ChosenAtoms {
-    /// The architecture; all that the GPU runs where left out.
+    /// The architecture; default: all that the GPU supports.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
     /// Only this instruction; may be repeated.
@@ -452,12 +460,12 @@ pub(crate) struct ChosenAtoms {
 
 #[derive(Debug, Group)]
 pub(crate) struct VerifyAtoms {
-    /// On the GPU of this machine.
+    /// Use the GPU of this machine.
     #[arg(long, required = true)]
     pub(crate) device: bool,
     #[command(flatten)]
     pub(crate) atoms: ChosenAtoms,
-    /// Take what `carbyne atoms compile` wrote into this folder; what it lacks is compiled.
+    /// Load the programs that `carbyne atoms compile` wrote to this folder; compile the others.
     #[arg(long, value_name = "DIR")]
     pub(crate) prebuilt: Option<PathBuf>,
     /// Print one JSON object per atom.
@@ -466,37 +474,39 @@ pub(crate) struct VerifyAtoms {
     /// Write the table to this file as Markdown.
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// A test of the check itself: let the simulator execute this instruction with two strides of
-    /// an operand's thread-value layout exchanged, which must be found.
+    /// Test the verification: exchange two strides of an operand's thread-value layout when the
+    /// simulator executes this instruction. The comparison must report the difference.
     #[arg(long, value_name = "NAME")]
     pub(crate) corrupt: Option<String>,
-    /// Which GPU, as the driver counts.
+    /// The index of the GPU, as the driver counts.
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,
-    /// Give up on an instruction after so many seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    /// Stop an instruction that takes longer than N seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
 }
 
 #[derive(Debug, Group)]
 pub(crate) struct CalibrateAtoms {
-    /// On the GPU of this machine.
+    /// Use the GPU of this machine.
     #[arg(long, required = true)]
     pub(crate) device: bool,
     #[command(flatten)]
     pub(crate) atoms: ChosenAtoms,
-    /// Measure what no chain of an instruction tells instead: `wgmma`, copies by boxes, loads and
-    /// stores, barriers.
+    /// Measure costs that a chain of one instruction does not show: `wgmma`, bulk tensor copies,
+    /// loads and stores, barriers.
     #[arg(long, conflicts_with = "names")]
     pub(crate) machine: bool,
-    /// Write the costs to this file, which `--costs` reads; with `--machine`, what was measured.
+    /// Write the costs to this file, which `--costs` reads; with `--machine`, the measurements.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Which GPU, as the driver counts.
+    /// The index of the GPU, as the driver counts.
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,
-    /// Give up on an instruction after so many seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    /// Stop an instruction that takes longer than N seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
 }
 
@@ -504,7 +514,7 @@ pub(crate) struct CalibrateAtoms {
 pub(crate) struct CompileAtoms {
     #[command(flatten)]
     pub(crate) atoms: ChosenAtoms,
-    /// PTX, which the driver compiles for newer GPUs, instead of machine code.
+    /// Write PTX, which the driver compiles for newer GPUs, instead of machine code.
     #[arg(long)]
     pub(crate) ptx: bool,
     /// The folder to write to.
@@ -513,60 +523,59 @@ pub(crate) struct CompileAtoms {
 }
 
 #[derive(Debug, Group)]
-#[command(
-    after_help = "`A = (4,8):(8,1); A o right_inverse(A)` binds a name; docs/layout.md says all."
-)]
+#[command(after_help = "`A = (4,8):(8,1); A o right_inverse(A)` binds a name; see docs/layout.md.")]
 pub(crate) struct Layout {
-    /// Such as `composition((6,2):(8,2), (4,3):(3,1))`; `-` answers every line of standard input.
+    /// An expression such as `composition((6,2):(8,2), (4,3):(3,1))`; `-` evaluates each line of
+    /// standard input.
     #[arg(required_unless_present_any = ["list", "json"], allow_negative_numbers = true)]
     pub(crate) expression: Option<String>,
-    /// List the operations, each with an example.
+    /// List the operations with examples.
     #[arg(long, conflicts_with_all = ["expression", "json", "table", "eval"])]
     pub(crate) list: bool,
-    /// Print all values of the layout as a grid, mode 0 downward.
+    /// Print all values of the layout as a grid, with mode 0 downward.
     #[arg(long, conflicts_with_all = ["eval", "json"])]
     pub(crate) table: bool,
     /// Print all values of the layout as a list.
     #[arg(long, conflicts_with = "json")]
     pub(crate) eval: bool,
-    /// Answer requests, one JSON object a line of standard input, with one JSON value a line.
+    /// Read one JSON request per line of standard input, and print one JSON value per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Group)]
-#[command(after_help = "`carbyne explain FILE --arch sm_90a --why wgmma` says why not wgmma.")]
+#[command(after_help = "`carbyne explain FILE --arch sm_90a --why wgmma`: why no wgmma?")]
 pub(crate) struct Explain {
-    /// A code such as `V0204`, or a program.
+    /// An error code such as `V0204`, or a program.
     #[arg(value_name = "CODE|FILE")]
     pub(crate) what: PathBuf,
     /// Explain how the program is decomposed for this architecture.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// Only what is written on this line, or generated for it.
-    #[arg(long, value_name = "LINE", requires = "arch", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Only choices of statements on this line, or generated for it.
+    #[arg(long, value_name = "LINE", requires = "arch")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) at: Option<u32>,
-    /// Only instructions whose names hold this, `*` for anything: why not these?
+    /// Explain why instructions with these names are not used; `*` matches any part of a name.
     #[arg(long, value_name = "PATTERN", requires = "arch")]
     pub(crate) why: Option<String>,
-    /// All that was compared: other choices, and every instruction with the reason why it does not
-    /// match.
+    /// Show all candidates: other choices, and the reason why each instruction does not match.
     #[arg(long, requires = "arch")]
     pub(crate) all: bool,
-    /// Multiprocessors of the machine; those of the architecture's usual card without.
-    #[arg(long, value_name = "N", requires = "arch", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// Multiprocessors of the GPU; default: those of the architecture's usual GPU.
+    #[arg(long, value_name = "N", requires = "arch")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) sms: Option<u32>,
-    /// How the answer is written.
+    /// The format of the answer.
     #[arg(long, value_enum, default_value = "text", requires = "arch", value_name = "FORMAT")]
     pub(crate) format: ReportFormat,
 }
 
 #[derive(Debug, Group)]
-#[command(
-    after_help = "--message-format, --allow-import and --strategy hold for all requests. docs/json.md describes these."
-)]
+#[command(after_help = "--message-format, --allow-import and --strategy apply to all requests. \
+    docs/json.md describes the requests.")]
 pub(crate) struct Serve {
-    /// Commands that run at once; as many as there are cores without.
+    /// The number of commands that run at the same time; default: the number of cores.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) threads: Option<u8>,
 }
@@ -576,47 +585,49 @@ pub(crate) struct Draw {
     /// A layout such as `((2,2),8):((1,16),2)` or `Sw<3,4,3> o 0 o (8,64):(64,1)`, or a program.
     #[arg(value_name = "LAYOUT|FILE", required_unless_present = "atom", conflicts_with = "atom")]
     pub(crate) what: Option<String>,
-    /// Which tensor (`%As`) or thread tensor (`#warps`) of the program.
+    /// The tensor (`%As`) or thread tensor (`#warps`) of the program to draw.
     #[arg(long, value_name = "NAME")]
     pub(crate) tensor: Option<String>,
-    /// The line that defines it, where several have the name.
+    /// The line that defines the tensor, if several have this name.
     #[arg(long, value_name = "N", requires = "tensor")]
     pub(crate) line: Option<usize>,
     /// Draw the thread-value layouts of this instruction's operands.
     #[arg(long, value_name = "NAME")]
     pub(crate) atom: Option<String>,
-    /// The instruction of this architecture; the first that has it where left out.
+    /// The architecture of the instruction; default: the first that has it.
     #[arg(long, value_name = "ARCH", requires = "atom")]
     pub(crate) arch: Option<String>,
-    /// The layout is a thread-value layout onto a tile of `--shape`.
+    /// Draw a thread-value layout that maps to a tile of `--shape`.
     #[arg(long, requires = "shape", conflicts_with_all = ["tile", "banks", "tensor", "atom"])]
     pub(crate) tv: bool,
     /// The extents of the tile of `--tv`.
     #[arg(long, value_name = "M,N", requires = "tv")]
     pub(crate) shape: Option<String>,
-    /// Outline tiles: `(4,8)`, or a tiler for each mode, `2:1,4:2`; again for tiles in tiles.
+    /// Outline tiles: `(4,8)`, or a tiler per mode, `2:1,4:2`; repeat for tiles within tiles.
     #[arg(long, value_name = "TILE", conflicts_with_all = ["banks", "atom"])]
     pub(crate) tile: Vec<String>,
-    /// Draw which banks of shared memory a warp's access touches, before and after the swizzle; of
-    /// a tensor with several levels, one tile (one stage of a ring).
+    /// Draw the banks of shared memory that one access of a warp touches, before and after the
+    /// swizzle. Of a tensor with several levels, draw one tile (one stage of a ring).
     #[arg(long, conflicts_with = "atom")]
     pub(crate) banks: bool,
-    /// Bytes that each lane accesses for `--banks`: 1, 2, 4, 8 or 16.
+    /// The number of bytes that each lane accesses for `--banks`: 1, 2, 4, 8 or 16.
     #[arg(long, value_name = "BYTES", requires = "banks", default_value_if("banks", "true", "16"))]
     pub(crate) access: Option<i64>,
-    /// Where lanes begin for `--banks`: a layout from lanes to column-major indices of the tile.
+    /// The first element of each lane for `--banks`: a layout from lanes to column-major indices
+    /// of the tile.
     #[arg(long, value_name = "LAYOUT", requires = "banks")]
     pub(crate) lanes: Option<String>,
-    /// What offsets count.
+    /// The unit of offsets.
     #[arg(long, value_enum, default_value = "element")]
     pub(crate) unit: Unit,
-    /// Bits of an element of a layout; a tensor has those of its type.
-    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(i64).range(1..=128))]
+    /// The number of bits per element of a layout; a tensor has those of its type.
+    #[arg(long, value_name = "N", default_value = "16")]
+    #[arg(value_parser = clap::value_parser!(i64).range(1..=128))]
     pub(crate) bits: i64,
-    /// Draw all of a large picture, also what repeats.
+    /// Draw a large picture completely, including repeated parts.
     #[arg(long)]
     pub(crate) whole: bool,
-    /// How the picture is written; by the name of `--output` where left out, else text.
+    /// The format of the picture; default: from the name of `--output`, else text.
     #[arg(long, value_enum)]
     pub(crate) format: Option<PictureFormat>,
     /// Write to this file instead of standard output; `.svg` and `.html` choose the format.
@@ -624,7 +635,7 @@ pub(crate) struct Draw {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What offsets of a picture count.
+/// A unit of offsets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Unit {
     /// Elements.
@@ -633,12 +644,12 @@ pub(crate) enum Unit {
     Byte,
 }
 
-/// How a picture is written.
+/// A format of pictures.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PictureFormat {
     /// SVG, for light and dark screens.
     Svg,
-    /// One page that names coordinate, offset, thread and bank of the cell pointed at.
+    /// An HTML page that shows coordinate, offset, thread and bank of the cell under the pointer.
     Html,
     /// Characters, in color on a terminal.
     Text,

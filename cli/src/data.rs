@@ -1,8 +1,8 @@
-//! Tensors that come from the command line and go to files, for the commands that execute programs.
+//! Reads input tensors and writes output tensors, for commands that execute programs.
 
-use crate::args::{Data, Given};
+use crate::args::{Data, InputArgs};
 use crate::failure::{Failure, Outcome, Source};
-use crate::{Io, input, ordinary, output};
+use crate::{Io, input, output, regular_file};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::Program;
 use carbyne_ir::scalar::Scalar;
@@ -13,9 +13,9 @@ use std::io::Read;
 use std::num::{IntErrorKind, ParseIntError};
 use std::path::Path;
 
-/// Inputs and sizes as the command line gives them.
+/// Converts inputs and symbols of the command line to options of the simulator.
 pub(crate) fn options(
-    args: &Given,
+    args: &InputArgs,
     program: &Program,
     source: &Source,
 ) -> Result<Options, Failure> {
@@ -29,16 +29,16 @@ pub(crate) fn options(
         if !program.symbols.iter().any(|v| program.arena.var_info(*v).name == name) {
             return Err(Failure::usage_help(
                 format!("the program has no symbol `{}`", short(name)),
-                "name one that the program declares with `sym`",
+                "use the name of a symbol that the program declares with `sym`",
             ));
         }
         let value = value.parse().map_err(|e: ParseIntError| match e.kind() {
             IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
                 let text = format!("`{}` cannot be {}", short(name), short(value));
                 let d = Diagnostic::new(Code::SymbolValue, Span::default(), text);
-                Failure::one(source, d.help("give it a number that fits 64 bits"))
+                Failure::one(source, d.help("give the symbol a value that fits 64 bits"))
             }
-            _ => Failure::usage(format!("`--sym {}` does not give a number", short(given))),
+            _ => Failure::usage(format!("the value in `--sym {}` is not an integer", short(given))),
         })?;
         if options.symbols.insert(name.to_owned(), value).is_some() {
             return Err(Failure::usage(format!("`--sym` gives `{}` twice", short(name))));
@@ -55,7 +55,7 @@ pub(crate) fn options(
     Ok(options)
 }
 
-/// Tensors to write, with the files to write them to.
+/// The tensors to write, with their files.
 pub(crate) fn wanted<'a>(
     args: &'a Data,
     program: &Program,
@@ -66,7 +66,7 @@ pub(crate) fn wanted<'a>(
         .collect()
 }
 
-/// `NAME=VALUE`, the name with or without its `%`.
+/// Splits `NAME=VALUE`. The name may begin with `%`.
 fn assignment<'a>(given: &'a str, option: &str) -> Result<(&'a str, &'a str), Failure> {
     match given.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {
@@ -76,7 +76,7 @@ fn assignment<'a>(given: &'a str, option: &str) -> Result<(&'a str, &'a str), Fa
     }
 }
 
-/// The name of a tensor of the caller, with what is assigned to it.
+/// Finds a tensor of the caller by name, and returns the value assigned to it.
 fn known<'a>(
     program: &Program,
     name: &'a str,
@@ -90,18 +90,18 @@ fn known<'a>(
     let names: Vec<String> = names.iter().map(|n| format!("`%{n}`")).collect();
     Err(Failure::usage_help(
         format!("the program has no tensor `%{}`", short(name)),
-        format!("it has {}", names.join(", ")),
+        format!("use one of its tensors: {}", names.join(", ")),
     ))
 }
 
-/// Elements that an array may have, as many as the simulator gives back.
+/// Maximum number of elements of an array; the simulator returns no larger arrays.
 const MAX_ELEMENTS: u64 = 1 << 28;
-/// Bytes of the widest element of a file.
+/// Bytes of the widest element type in a file.
 const MAX_BYTES: u64 = 8;
-/// Bytes of a `.npy` file besides its elements.
+/// Maximum number of bytes of a `.npy` file besides its elements.
 const MAX_HEADER: u64 = 1 << 16;
 
-/// Reads a tensor, of which symbols with a value bound the size.
+/// Reads a tensor. If its size depends on symbols, their values limit the size.
 fn load(
     program: &Program,
     source: &Source,
@@ -119,9 +119,9 @@ fn load(
     let misfit = |why: String| {
         let text = format!("`{path}` does not fit `%{name}`");
         let help = match buffer.is_number() {
-            true => "give a number that its type has, `--in alpha=2.5`, or a `.npy` file of one",
+            true => "give a number of this type, `--in alpha=2.5`, or a `.npy` file of one number",
             false => {
-                "give a `.npy` file of the tensor's extents, row-major, and of its scalar type"
+                "give a row-major `.npy` file with the extents and the scalar type of the tensor"
             }
         };
         Failure::one(
@@ -136,33 +136,33 @@ fn load(
     }
     if buffer.is_number() && !Path::new(path).exists() {
         return Err(Failure::usage_help(
-            format!("`{}` is neither a number nor a file", short(path)),
-            format!("write a number that {} has: `--in {name}=2.5`", buffer.scalar),
+            format!("`{}` is neither a number nor an existing file", short(path)),
+            format!("write a number of type {}: `--in {name}=2.5`", buffer.scalar),
         ));
     }
     if Path::new(path).is_dir() {
-        return Err(Failure::usage(format!("`{path}` cannot be read: it is a directory")));
+        return Err(Failure::usage(format!("`{path}` is a directory, not a file")));
     }
     let value = |v| symbols.get(&program.arena.var_info(v).name).copied();
     let shape = program.tensors[buffer.tensor].concat().eval(&program.arena, &value);
     let elements = shape.map_or(MAX_ELEMENTS, |l| (l.size().max(0) as u64).min(MAX_ELEMENTS));
-    // A file may hold wider elements than the tensor, which are converted.
+    // A file may have wider elements than the tensor; they are converted.
     let limit = elements * MAX_BYTES + MAX_HEADER;
     let mut bytes = vec![];
-    let file = ordinary::open(Path::new(path)).map_err(unreadable)?;
+    let file = regular_file::open(Path::new(path)).map_err(unreadable)?;
     file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > limit {
-        return Err(misfit(format!("it has more than the {elements} elements that are read")));
+        return Err(misfit(format!("the file has more than {elements} elements, the maximum")));
     }
     Array::from_npy(&bytes, buffer.scalar).map_err(|e| misfit(e.to_string()))
 }
 
-/// A number of the command line as an array without modes; none of a text that is no number.
+/// A number of the command line as an array without modes; `None` if the text is not a number.
 fn number(scalar: Scalar, text: &str) -> Option<Result<Array, ArrayError>> {
     let integer = text.parse::<i128>().ok().zip(scalar.int_range());
     if let Some((value, (lo, hi))) = integer {
         let mask = u64::MAX >> (64 - scalar.bits().clamp(1, 64));
-        // All bits of the integer, which binary64 may not hold.
+        // Keep all bits of the integer; binary64 may not represent it.
         return Some(match (lo..=hi).contains(&value) {
             true => Ok(Array { scalar, shape: vec![], values: vec![value as u64 & mask] }),
             false => Err(ArrayError::Number { value: value.to_string(), scalar }),
@@ -172,7 +172,7 @@ fn number(scalar: Scalar, text: &str) -> Option<Result<Array, ArrayError>> {
     Some(Array::from_numbers(scalar, &[], &[value]))
 }
 
-/// Writes a tensor; `complete` says whether all of every kernel ran.
+/// Writes tensors to files. `complete` says whether all blocks of all kernels ran.
 pub(crate) fn save(
     outputs: &Outputs,
     complete: bool,
@@ -182,10 +182,10 @@ pub(crate) fn save(
 ) -> Outcome {
     let Some(array) = outputs.get(name) else {
         return Err(Failure::usage_help(
-            format!("`%{name}` cannot be written: not all of its elements are known"),
+            format!("`%{name}` cannot be written: some of its elements are unknown"),
             match !complete {
-                true => "run all blocks: leave out `--blocks`, raise `--budget`",
-                false => "no kernel writes all of it, or it has more than 2^28 elements",
+                true => "run all blocks: remove `--blocks`, or raise `--budget`",
+                false => "choose a tensor of at most 2^28 elements that a kernel writes completely",
             },
         ));
     };
@@ -194,7 +194,7 @@ pub(crate) fn save(
     output::write(Some(Path::new(path)), &bytes, io)
 }
 
-/// A name from the command line, cut to a length for messages.
+/// A text from the command line, shortened for messages.
 fn short(text: &str) -> String {
     text.chars().take(64).collect()
 }

@@ -1,9 +1,9 @@
-//! Parts of the commands for other front ends: reading, checking, and the JSON and the messages
-//! that commands print.
+//! Parts of the commands for other front ends (the language bindings): reading and checking
+//! programs, and the JSON documents and messages that commands print.
 
+pub use crate::access_order::{Reports, checked as order};
 pub use crate::commands::check::fitting;
 pub use crate::input::{imports, utf8};
-pub use crate::order::{Reports, checked as order};
 pub use crate::pipeline::{declared, without};
 
 use crate::args::Args;
@@ -27,35 +27,35 @@ fn source(name: &str, text: &str) -> Source {
     Source { name: name.to_owned(), text: text.to_owned(), ..Source::default() }
 }
 
-/// Diagnostics as `--message-format json` prints them. `name` is that of the file, and `text` is
-/// what it holds.
+/// Diagnostics in the format of `--message-format json`. `name` is the file name, `text` is the
+/// content of the file.
 #[must_use]
 pub fn diagnostics(name: &str, text: &str, list: &[Diagnostic]) -> Vec<Value> {
     let source = source(name, text);
     list.iter().map(|d| json::diagnostic(&source, d)).collect()
 }
 
-/// An error that is not about a program, as `--message-format json` prints it.
+/// An error outside of a program, in the format of `--message-format json`.
 #[must_use]
 pub fn mistake(message: &str, help: Option<&str>) -> Value {
     json::plain(message, help)
 }
 
-/// Diagnostics for people, with their places in the text; in color for terminals.
+/// Diagnostics for people, with source lines. `color` adds colors for terminals.
 #[must_use]
 pub fn rendered(name: &str, text: &str, list: &[Diagnostic], color: bool) -> String {
     human::rendered(&source(name, text), list, color).trim_end().to_owned()
 }
 
-/// The JSON of `check --pairs`: pairs of accesses of a kernel and the statements that order them.
-/// Lines are those of `text`.
+/// The JSON of `check --pairs`: the pairs of dependent accesses of a kernel, and the statements
+/// that order them. Line numbers refer to `text`.
 #[must_use]
 pub fn pairs(program: &Program, kernel: SpecId, report: &Report, text: &str) -> Value {
     check::object(program, kernel, report, text)
 }
 
-/// The JSON of `decompose --emit json`: the choices and why they are right. `text` is the one that
-/// was decomposed.
+/// The JSON of `decompose --emit json`: the choices and their certificates. `text` is the source
+/// text that was decomposed.
 #[must_use]
 pub fn decomposition(
     found: &Decomposed,
@@ -67,8 +67,7 @@ pub fn decomposition(
     certificates::document(found, (reports, &loops), text, table.arch.as_str())
 }
 
-/// The JSON of `compile --emit abi`: all that a launcher must know of kernels, in the order in
-/// which they are launched.
+/// The JSON of `compile --emit abi`: the data of kernels that a launcher needs, in launch order.
 #[must_use]
 pub fn abi(kernels: &[CudaKernel], program: &Program, table: &AtomTable) -> String {
     abi::module(kernels, program, table)
@@ -81,20 +80,20 @@ pub fn simulated(kernel: &KernelReport) -> String {
     simulate::json(kernel, &Given::default())
 }
 
-/// The answer to a request of layout algebra, one JSON object, as `layout --json` gives it.
+/// Answers a JSON request of layout algebra, as `layout --json` does.
 #[must_use]
 pub fn calculated(request: &str) -> Value {
     crate::calculator::json::answer(request)
 }
 
-/// A command that did not succeed.
+/// A command that failed.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// The exit code of the process, as the crate lists them.
+    /// The exit code of the process; the crate documentation lists the codes.
     pub exit_code: i32,
     /// Its message for people, without color.
     pub rendered: String,
-    /// Its errors as `--message-format json` prints them; the code of a mistake outside of the
+    /// The errors in the format of `--message-format json`. The code of an error outside of the
     /// program is null.
     pub errors: Vec<Value>,
 }
@@ -103,7 +102,7 @@ impl Refused {
     fn of(failure: &Failure) -> Refused {
         let said = |write: fn(&Failure, &mut Io<'_>) -> std::io::Result<()>| {
             let mut text = vec![];
-            // Writing to memory does not fail.
+            // Writing to memory cannot fail.
             let _ = write(failure, &mut Io::plain(&mut &b""[..], &mut vec![], &mut text));
             String::from_utf8_lossy(&text).into_owned()
         };
@@ -116,12 +115,12 @@ impl Refused {
     }
 }
 
-/// Runs a command of the command line, such as `["draw", "-", "--tensor", "%A"]`, in which `-`
-/// stands for the text. `file` is the file of the text, if there is one: the text may import files
-/// of its folder and below. Returns the command's standard output.
+/// Runs a command of the command line, such as `["draw", "-", "--tensor", "%A"]`. `-` stands for
+/// `text`. `file` is the file of the text, if any: the text may import files from its folder and
+/// subfolders. Returns the standard output of the command.
 ///
 /// # Errors
-/// The command did not succeed.
+/// The command failed.
 pub fn command(
     arguments: &[String],
     text: &str,
@@ -144,25 +143,25 @@ pub fn command(
     Ok(String::from_utf8_lossy(&stdout).into_owned())
 }
 
-/// A database of pins that `carbyne tune` has measured to be the best.
+/// A database of the fastest pins, written by `carbyne tune`.
 #[derive(Clone, Debug)]
 pub struct Tuned(Tuning);
 
 impl Tuned {
-    /// Reads one. Without a card, entries of any card are taken.
+    /// Reads a database. Without a GPU name, entries of all GPUs are used.
     ///
     /// # Errors
-    /// [`carbyne_ir::diag::Code::BadTuned`] with the place.
+    /// [`carbyne_ir::diag::Code::BadTuned`] with its place.
     pub fn read(text: &str, card: Option<&str>) -> Result<Tuned, Box<Diagnostic>> {
         Tuning::read(text, card).map(Tuned)
     }
 }
 
-/// Decomposes a module as `decompose --tuned` does: kernel-level specs without a pin of their own
-/// take the pins that were tuned. `text` is the text of the module.
+/// Decomposes a module like `decompose --tuned`: kernel-level specs without a pin take the tuned
+/// pins. `text` is the text of the module.
 ///
 /// # Errors
-/// As [`carbyne_decompose::decompose_by`].
+/// The errors of [`carbyne_decompose::decompose_by`].
 pub fn tuned(
     module: &Module,
     text: &str,

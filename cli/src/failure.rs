@@ -1,4 +1,4 @@
-//! Why a command did not succeed, and which exit code that is.
+//! Failures of commands, and their exit codes.
 
 use carbyne_decompose::Theirs;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
@@ -7,42 +7,42 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 
-/// A text with the name that messages call it by.
+/// A text and its name in messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
-    /// The path as given, or `<stdin>`.
+    /// The path from the command line, or `<stdin>`.
     pub(crate) name: String,
-    /// The whole text; empty where it could not be read as text.
+    /// The whole text; empty if the file could not be read as text.
     pub(crate) text: String,
-    /// What it may import.
+    /// The files that the text may import.
     pub(crate) imports: Imports,
-    /// Of a text that was decomposed, where kernels begin, and the strategies of users that have
-    /// written them.
+    /// For a decomposed text: the offsets of its kernels, and the user's strategies that generated
+    /// them.
     pub(crate) theirs: Vec<(u32, Option<Theirs>)>,
-    /// The user's text behind a decomposed one.
+    /// The user's text, if this text was decomposed from it.
     pub(crate) given: Given,
 }
 
-/// The user's text from which another was decomposed.
+/// The user's text from which another text was decomposed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
-    /// Its name.
+    /// The name of the text.
     pub(crate) name: String,
-    /// The whole of it.
+    /// The whole text.
     pub(crate) text: String,
-    /// Each decomposed line on which a statement begins, with the user's line behind it. Empty
-    /// where both texts are one.
+    /// Maps each decomposed line on which a statement begins to the user's line. Empty if the text
+    /// was not decomposed.
     pub(crate) lines: BTreeMap<usize, usize>,
 }
 
 impl Given {
-    /// The user's line behind a line of the decomposed text, if there is a user's text.
+    /// The user's line that a line of the decomposed text was generated for.
     pub(crate) fn line(&self, decomposed: usize) -> Option<usize> {
         let behind = self.lines.range(..=decomposed).next_back().or(self.lines.first_key_value());
         behind.map(|(_, given)| *given)
     }
 
-    /// A message about the decomposed text with the numbers of the user's lines.
+    /// Replaces line numbers of the decomposed text in a message by those of the user's text.
     fn renamed(&self, message: &str) -> String {
         let mut parts = message.split("line ");
         let mut out = parts.next().unwrap_or_default().to_owned();
@@ -56,7 +56,7 @@ impl Given {
         out
     }
 
-    /// A line by its number in the user's text, with that of the decomposed text beside it.
+    /// The name of a decomposed line in messages: the user's line, then the generated line.
     pub(crate) fn name(&self, line: usize) -> String {
         match self.line(line) {
             Some(given) if given != line => format!("line {given}, generated line {line}"),
@@ -66,8 +66,8 @@ impl Given {
 }
 
 impl Source {
-    /// Diagnostics with the text that their places point into: of a decomposed text the user's,
-    /// with the decomposed lines as notes.
+    /// Moves diagnostics of a decomposed text to the user's text, and quotes the decomposed lines
+    /// in notes. Returns the text that the new places point into.
     fn placed(&self, list: Vec<Diagnostic>) -> (Box<Source>, Vec<Diagnostic>) {
         let written = |d: Diagnostic| {
             let before = self.theirs.iter().rfind(|(at, _)| *at <= d.span.start);
@@ -86,7 +86,7 @@ impl Source {
                 *text = self.given.renamed(text);
             }
             let mut d = written(d);
-            // They are edits of the decomposed text.
+            // The edits change the decomposed text, not the user's.
             d.edits.clear();
             let mut generated = BTreeSet::new();
             let related = d.related.iter_mut().map(|(span, _)| span);
@@ -109,7 +109,7 @@ impl Source {
     }
 }
 
-/// A line without the space around it and without its comment.
+/// A line without surrounding blanks and without its comment, and its place.
 fn line_of(text: &str, line: usize) -> (Span, &str) {
     let before: usize = text.split_inclusive('\n').take(line.wrapping_sub(1)).map(str::len).sum();
     let line = text[before..].lines().next().unwrap_or("");
@@ -118,48 +118,48 @@ fn line_of(text: &str, line: usize) -> (Span, &str) {
     (Span::new(start, before + said.len()), said.trim_start())
 }
 
-/// Where imported files may lie.
+/// The files that a text may import.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Imports {
-    /// The file itself, or what stands for it in its folder; none of what no user wrote, which
-    /// imports nothing.
+    /// The file of the text, or a path in its folder that stands for standard input; `None` for a
+    /// generated text, which imports nothing.
     pub(crate) file: Option<PathBuf>,
-    /// Folders beside those of the files that import.
+    /// Allowed folders in addition to the folder of the importing file.
     pub(crate) allowed: Vec<PathBuf>,
-    /// Files of strategies that the command line names.
+    /// Strategy files of the command line.
     pub(crate) strategies: Vec<PathBuf>,
 }
 
-/// What a command ends with.
+/// The result of a command.
 pub(crate) type Outcome = Result<(), Failure>;
 
-/// Why a command did not succeed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The program has errors, all about one text.
+    /// The program has errors. All of them refer to one text.
     Program {
-        /// What the spans point into.
+        /// The text of the spans.
         source: Box<Source>,
-        /// At least one.
+        /// At least one error.
         list: Vec<Diagnostic>,
     },
-    /// The program is well formed and yet not as asked for; what there is to say has been said.
-    Said,
-    /// The command line, a file or the machine is not as needed.
+    /// The program is well formed, but the requested check failed. The message has been printed.
+    Reported,
+    /// The command line is wrong, or a file or device is missing or unsuitable.
     Usage {
         /// One line.
         message: String,
-        /// A way out.
+        /// The help: how to correct it.
         help: Option<String>,
     },
     /// A library panicked.
     Panic {
-        /// The panic's message.
+        /// The message of the panic.
         what: String,
-        /// Where in carbyne's sources, if known.
+        /// The file and line in carbyne's sources, if known.
         place: Option<String>,
     },
-    /// Whoever read the output has gone.
+    /// The reader of the output has closed it.
     Closed,
 }
 
@@ -176,29 +176,31 @@ impl Failure {
         Failure::Program { source, list }
     }
 
-    /// A mistake outside of the program.
+    /// An error outside of the program.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Failure::Usage { message: message.into(), help: None }
     }
 
-    /// A mistake outside of the program, and what to do about it.
+    /// An error outside of the program, and how to correct it.
     pub(crate) fn usage_help(message: impl Into<String>, help: impl Into<String>) -> Self {
         Failure::Usage { message: message.into(), help: Some(help.into()) }
     }
 
     /// An error of writing to standard output.
-    pub(crate) fn written(e: io::Error) -> Self {
+    pub(crate) fn stdout(e: io::Error) -> Self {
         match e.kind() {
             io::ErrorKind::BrokenPipe => Failure::Closed,
             _ => Failure::usage(format!("standard output cannot be written: {e}")),
         }
     }
 
-    /// The process's exit code.
+    /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> i32 {
         match self {
-            Failure::Program { list, .. } => list.iter().map(|d| of(d.code)).max().unwrap_or(3),
-            Failure::Said => 1,
+            Failure::Program { list, .. } => {
+                list.iter().map(|d| exit_code_of(d.code)).max().unwrap_or(3)
+            }
+            Failure::Reported => 1,
             Failure::Usage { .. } => 2,
             Failure::Panic { .. } => 3,
             Failure::Closed => 0,
@@ -206,8 +208,9 @@ impl Failure {
     }
 }
 
-/// Most codes are about the program; these are about the file, the machine, or carbyne.
-fn of(code: Code) -> i32 {
+/// The exit code for an error code. Most errors are about the program (1); the others are about a
+/// file or the machine (2), or a bug in carbyne (3).
+fn exit_code_of(code: Code) -> i32 {
     match code {
         Code::NotUtf8 | Code::NoNvrtc | Code::NvrtcLacksArch | Code::NoThreads => 2,
         Code::NoDriver | Code::NoGpu | Code::OldDriver | Code::WrongGpu | Code::GpuMemory => 2,

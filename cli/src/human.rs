@@ -1,6 +1,6 @@
-//! Diagnostics for people: the source with labels under it, 100 columns wide.
+//! Prints diagnostics for people: source lines with labels below them, 100 columns wide.
 //!
-//! Invariant: what a stranger wrote reaches the terminal only through [`sanitize`].
+//! Invariant: text from files reaches the terminal only through [`sanitize`].
 
 use crate::Io;
 use crate::failure::{Failure, Source};
@@ -12,12 +12,12 @@ use miette::{
 use std::fmt;
 use std::io;
 
-/// Columns of a report, whatever the terminal.
+/// Columns of a report, for every terminal width.
 const WIDTH: usize = 100;
-/// The longest line that is shown with labels under it.
+/// Maximum length of source lines that are shown with labels.
 const MAX_LINE: usize = 2_000;
 
-/// Says why the command failed.
+/// Prints the reason why the command failed.
 pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
     match failure {
         Failure::Program { source, list } => {
@@ -36,20 +36,20 @@ pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
             writeln!(io.stderr, "internal error: {}{place}", sanitize(what))?;
             writeln!(io.stderr, "{DEFECT}")
         }
-        Failure::Said | Failure::Closed => Ok(()),
+        Failure::Reported | Failure::Closed => Ok(()),
     }
 }
 
-/// What is said of every error that is ours.
-pub(crate) const DEFECT: &str = "This is a defect of carbyne, not of your program. \
-    Please report it with the file and the command line that led here.";
+/// The text below every internal error.
+pub(crate) const DEFECT: &str = "This is a bug in carbyne, not in your program. \
+    Please report it with the file and the command line.";
 
-/// Says errors of a program, or warnings.
+/// Prints errors of a program, or warnings.
 pub(crate) fn diagnostics(source: &Source, list: &[Coded], io: &mut Io<'_>) -> io::Result<()> {
     write!(io.stderr, "{}", rendered(source, list, io.color))
 }
 
-/// Errors or warnings with the places in the source.
+/// Formats errors or warnings with their places in the source.
 pub(crate) fn rendered(source: &Source, list: &[Coded], color: bool) -> String {
     let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme)
@@ -74,7 +74,7 @@ pub(crate) fn rendered(source: &Source, list: &[Coded], color: bool) -> String {
     out
 }
 
-/// A diagnostic as miette wants it.
+/// A diagnostic in the form that miette needs.
 struct Report<'a> {
     coded: &'a Coded,
     code: String,
@@ -83,8 +83,8 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Whether the error has a place, the source is there and its lines are short enough to be
-    /// shown.
+    /// Whether the source can be shown: the error has a place, the text was read, and its lines
+    /// are short enough.
     fn shows_source(&self) -> bool {
         let text = &self.source.text;
         let short = || text.lines().all(|l| l.len() <= MAX_LINE);
@@ -92,13 +92,13 @@ impl Report<'_> {
     }
 }
 
-/// The primary place first.
+/// All labeled places, the primary place first.
 fn spans(d: &Coded) -> impl Iterator<Item = (carbyne_ir::span::Span, &str)> {
     let others = d.related.iter().map(|(span, why)| (*span, why.as_str()));
     std::iter::once((d.span, d.label.as_str())).chain(others)
 }
 
-/// The range inside the text, at borders of characters.
+/// The range limited to the text and widened to character boundaries.
 pub(crate) fn clamp(text: &str, start: usize, end: usize) -> (usize, usize) {
     let border = |mut at: usize| {
         at = at.min(text.len());
@@ -148,7 +148,7 @@ impl Diagnostic for Report<'_> {
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let mut lines: Vec<String> = self.coded.help.iter().map(|h| sanitize(h)).collect();
-        // What the label under the source would say.
+        // Without source lines, print the label here.
         let label = Some(&self.coded.label).filter(|l| !l.is_empty() && !self.shows_source());
         lines.extend(label.map(|l| format!("☞ {}", sanitize(l))));
         lines.extend(self.coded.notes.iter().map(|n| format!("☞ {}", sanitize(n))));

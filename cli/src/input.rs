@@ -1,11 +1,12 @@
-//! Reads a program from a file or standard input.
+//! Reads a program from a file or standard input, with the files that it imports.
 //!
-//! Invariant: no more than [`MAX_TEXT_BYTES`] and one byte are read, whatever the file is.
-//! Invariant: what a text imports lies below its folder, or below one that the command line allows.
+//! Invariant: at most [`MAX_TEXT_BYTES`] + 1 bytes are read from any file. Invariant: an imported
+//! file is in the folder of the importing file or below, or in a folder that the command line
+//! allows.
 
 use crate::Io;
 use crate::failure::{Failure, Imports, Source};
-use crate::ordinary::{NO_FILE, open};
+use crate::regular_file::{NO_FILE, open};
 use carbyne_decompose::Strategies;
 use carbyne_ir::ast::Module;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
@@ -16,7 +17,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-/// Whether the path stands for standard input.
+/// Whether the path means standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
@@ -39,7 +40,7 @@ pub(crate) fn file(path: &Path) -> Result<Source, Failure> {
     let refused = |what: String| {
         Failure::usage_help(
             format!("`{name}` cannot be read: {what}"),
-            "name a text file, or `-` for standard input",
+            "give a text file, or `-` for standard input",
         )
     };
     if path.is_dir() {
@@ -49,11 +50,11 @@ pub(crate) fn file(path: &Path) -> Result<Source, Failure> {
     text(name, bytes)
 }
 
-/// The module of a text with the sub-specs of the files that it imports. `file` is that of the
-/// text, below whose folder these lie.
+/// Adds the sub-specs of imported files to a module. `file` is the file of the module's text;
+/// imported files must be in its folder or below.
 ///
 /// # Errors
-/// Files that are not read.
+/// An imported file cannot be read.
 pub fn imports(module: &Module, file: Option<&Path>) -> Result<Module, Diagnostics> {
     let imports = Imports { file: file.map(Path::to_owned), ..Imports::default() };
     linked(&Source { imports, ..Source::default() }, module)
@@ -65,7 +66,7 @@ fn with_imports(source: Source, file: &Path, io: &Io<'_>) -> Source {
     Source { imports, ..source }
 }
 
-/// What a file is known by to [`carbyne_ir::link`]: its path without links.
+/// The identity of a file for [`carbyne_ir::link`]: its path without links.
 fn id(path: &Path) -> Option<String> {
     let name = path.file_name()?;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -73,7 +74,7 @@ fn id(path: &Path) -> Option<String> {
     whole.ok()?.to_str().map(str::to_owned)
 }
 
-/// Ours and those of the files that the command line names.
+/// The built-in strategies and those of the files that the command line names.
 pub(crate) fn strategies(source: &Source) -> Result<Strategies, Failure> {
     let mut all = Strategies::default();
     for path in &source.imports.strategies {
@@ -87,12 +88,12 @@ pub(crate) fn strategies(source: &Source) -> Result<Strategies, Failure> {
     Ok(all)
 }
 
-/// Those of one text alone.
+/// The strategies of one text.
 pub(crate) fn strategies_of(source: &Source) -> Result<Strategies, Failure> {
     with(source, Strategies::none())
 }
 
-/// Those of one text, and ours.
+/// The strategies of one text and the built-in ones.
 pub(crate) fn with_ours(source: &Source) -> Result<Strategies, Failure> {
     with(source, Strategies::default())
 }
@@ -106,20 +107,19 @@ fn with(source: &Source, mut all: Strategies) -> Result<Strategies, Failure> {
     Ok(all)
 }
 
-/// What stands for a program where a command takes none.
-pub(crate) fn nothing(io: &Io<'_>) -> Source {
+/// An empty program, for a command that reads none.
+pub(crate) fn empty_source(io: &Io<'_>) -> Source {
     with_imports(Source::default(), Path::new("."), io)
 }
 
-/// The module with the sub-specs of the files that it imports.
+/// Adds the sub-specs of imported files to a module.
 pub(crate) fn linked(source: &Source, module: &Module) -> Result<Module, Diagnostics> {
     let Imports { file, allowed, .. } = &source.imports;
     let Some(id) = file.as_deref().and_then(id) else { return Ok(module.clone()) };
     link(module, &id, &mut |path, from| imported(path, Path::new(from), allowed))
 }
 
-/// Reads a file that another one imports. Nothing is asked of the file system about files that may
-/// not be read.
+/// Reads an imported file. For a path that is not allowed, the file system is not accessed.
 fn imported(path: &str, from: &Path, allowed: &[PathBuf]) -> Result<link::File, LoadError> {
     let path = Path::new(path);
     let below = path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
@@ -136,14 +136,14 @@ fn imported(path: &str, from: &Path, allowed: &[PathBuf]) -> Result<link::File, 
     if !file.starts_with(folder) && !allowed.into_iter().any(|f| file.starts_with(f)) {
         return Err(LoadError::Outside);
     }
-    // Others, such as pipes, may never end.
+    // Other files, such as pipes, may never end.
     if !file.is_file() {
         return Err(LoadError::Unreadable(NO_FILE.to_owned()));
     }
     let unreadable = |e: io::Error| LoadError::Unreadable(reason(&e));
     let bytes = File::open(&file).and_then(|f| bounded(&mut { f })).map_err(unreadable)?;
     if bytes.len() > MAX_TEXT_BYTES {
-        let why = format!("it is longer than {MAX_TEXT_BYTES} bytes");
+        let why = format!("the file is longer than {MAX_TEXT_BYTES} bytes");
         return Err(LoadError::Unreadable(why));
     }
     let not_utf8 = |what: &str| LoadError::Unreadable(format!("its {what} is not UTF-8"));
@@ -165,10 +165,10 @@ fn text(name: String, bytes: Vec<u8>) -> Result<Source, Failure> {
     }
 }
 
-/// The bytes of a file as text.
+/// Converts the bytes of a file to text.
 ///
 /// # Errors
-/// X0001 for more bytes than [`MAX_TEXT_BYTES`], P0005 for bytes that are not UTF-8.
+/// X0001: more than [`MAX_TEXT_BYTES`] bytes. P0005: the bytes are not UTF-8.
 pub fn utf8(bytes: Vec<u8>) -> Result<String, Box<Diagnostic>> {
     if bytes.len() > MAX_TEXT_BYTES {
         let d = Diagnostic::new(
@@ -176,27 +176,27 @@ pub fn utf8(bytes: Vec<u8>) -> Result<String, Box<Diagnostic>> {
             Span::new(MAX_TEXT_BYTES, MAX_TEXT_BYTES + 1),
             format!("the text is longer than {MAX_TEXT_BYTES} bytes"),
         )
-        .label("too much from here on")
+        .label("too long from here on")
         .help("split the text into several modules");
         return Err(Box::new(d));
     }
     String::from_utf8(bytes).map_err(|e| {
         let at = e.utf8_error().valid_up_to();
         let d = Diagnostic::new(Code::NotUtf8, Span::new(at, at + 1), "the text is not UTF-8")
-            .label(format!("byte {at} is no part of a character"))
+            .label(format!("byte {at} is not part of a character"))
             .help("save the file as UTF-8");
         Box::new(d)
     })
 }
 
-/// The reason in words, without the operating system's number.
+/// The reason in words, without the number of the operating system.
 pub(crate) fn reason(e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "permission is denied".to_owned(),
         io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
-        io::ErrorKind::QuotaExceeded => "no more may be stored there".to_owned(),
+        io::ErrorKind::QuotaExceeded => "the disk quota is exceeded".to_owned(),
         io::ErrorKind::FileTooLarge => "the file would be too large".to_owned(),
         _ => e.to_string(),
     }

@@ -1,36 +1,35 @@
-//! The streams of a run, and who looks at them.
+//! The streams of a run and their properties.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
 /// The streams of a run.
 pub struct Io<'a> {
-    /// Where `-` reads from.
+    /// Standard input, which `-` names.
     pub stdin: &'a mut (dyn Read + Send),
-    /// Whether `stdin` is the process's own, and the process exits when the run has ended: a thread
-    /// may still wait for input then.
+    /// Whether `stdin` is the process's own stream, and the process exits after the run. Then a
+    /// thread may still wait for input at the end.
     pub own_stdin: bool,
-    /// The file that `-` reads, if it is a file. It may import files of its folder and below.
+    /// The file that `-` reads, if any. It may import files from its folder and subfolders.
     pub stdin_file: Option<PathBuf>,
-    /// Where results go.
+    /// The stream for results.
     pub stdout: &'a mut dyn Write,
-    /// Where diagnostics, reports and figures go.
+    /// The stream for diagnostics, reports and measurements.
     pub stderr: &'a mut dyn Write,
     /// Whether diagnostics are colored.
     pub color: bool,
-    /// Whether results are, where a command colors them.
+    /// Whether results are colored, for commands that color results.
     pub stdout_color: bool,
-    /// Whether a bar of progress is drawn on the process's standard error by commands that take
-    /// long.
+    /// Whether long commands draw a progress bar on the process's standard error.
     pub progress: bool,
-    /// Folders that texts may import from, beside their own; those of the command line are added.
+    /// Folders for imports, in addition to the text's own; the command line adds more.
     pub allow_import: Vec<PathBuf>,
-    /// Files of strategies; those of the command line are added.
+    /// Strategy files; the command line adds more.
     pub strategies: Vec<PathBuf>,
 }
 
 impl<'a> Io<'a> {
-    /// Streams that are no terminals.
+    /// Streams that are not terminals.
     pub fn plain(
         stdin: &'a mut (dyn Read + Send),
         stdout: &'a mut dyn Write,

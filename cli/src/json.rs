@@ -1,11 +1,15 @@
-//! Messages for programs: one JSON object a line on standard error.
+//! Messages for programs: one JSON object per line on standard error.
 //!
-//! Every object has `kind`: `error` for a diagnostic (its `code` is null for mistakes outside of
-//! the program), `warning` for one that comes with a result, `report` for what a command says about
-//! its result. Errors and warnings have a `schema_version` and are described by
-//! `docs/schemas/diagnostic.schema.json`. Lines and columns count from 1, columns in characters;
-//! `byte_start` and `byte_end` are offsets into the file. `edits` is the help as changes of the
-//! text where it is that: each replaces a place by its `text`, and all are to be made at once.
+//! Every object has a `kind`:
+//!
+//! - `error`: a diagnostic. Its `code` is null for errors outside of the program.
+//! - `warning`: a diagnostic that accompanies a result.
+//! - `report`: information about a result.
+//!
+//! Errors and warnings have a `schema_version`; `docs/schemas/diagnostic.schema.json` describes
+//! them. Lines and columns count from 1, columns count characters. `byte_start` and `byte_end` are
+//! offsets into the file. If the help is a change of the text, `edits` contains the change: each
+//! edit replaces a place by its `text`, and all edits are applied together.
 
 use crate::Io;
 use crate::failure::{Failure, Source};
@@ -15,25 +19,25 @@ use carbyne_ir::span::Span;
 use serde_json::{Value, json};
 use std::io;
 
-/// Versions of the JSON documents that other programs read: each document has its own as
+/// Versions of the JSON documents that other programs read. Each document has its version as
 /// `schema_version`, and `docs/schemas` describes its fields.
 ///
-/// A version is raised when a field is removed or renamed, or when its type or meaning changes. New
-/// fields come within a version.
+/// A version increases when a field is removed or renamed, or when its type or meaning changes.
+/// New fields do not change the version.
 pub(crate) mod schema {
-    /// `compile --emit abi`, of a file and of one kernel.
+    /// `compile --emit abi`, for a file and for one kernel.
     pub(crate) const ABI: u32 = 1;
     /// `decompose --emit json`, which contains the certificates.
     pub(crate) const DECOMPOSITION: u32 = 1;
-    /// Errors and warnings under `--message-format json`.
+    /// Errors and warnings with `--message-format json`.
     pub(crate) const DIAGNOSTIC: u32 = 1;
     /// `check --pairs --message-format json`: the order of accesses.
     pub(crate) const PAIRS: u32 = 1;
-    /// Answers of `carbyne serve`.
+    /// Responses of `carbyne serve`.
     pub(crate) const ANSWER: u32 = 1;
 }
 
-/// Says why the command failed.
+/// Prints the reason why the command failed.
 pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
     match failure {
         Failure::Program { source, list } => diagnostics(source, list, io),
@@ -46,16 +50,16 @@ pub(crate) fn failure(failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
             object["code"] = json!(carbyne_ir::diag::Code::Internal.as_str());
             writeln!(io.stderr, "{object}")
         }
-        Failure::Said | Failure::Closed => Ok(()),
+        Failure::Reported | Failure::Closed => Ok(()),
     }
 }
 
-/// Says errors of a program, or warnings.
+/// Prints errors of a program, or warnings.
 pub(crate) fn diagnostics(source: &Source, list: &[Diagnostic], io: &mut Io<'_>) -> io::Result<()> {
     list.iter().try_for_each(|d| writeln!(io.stderr, "{}", diagnostic(source, d)))
 }
 
-/// An error that is not about a program.
+/// An error outside of a program.
 pub(crate) fn plain(message: &str, help: Option<&str>) -> Value {
     json!({
         "schema_version": schema::DIAGNOSTIC,
@@ -69,7 +73,7 @@ pub(crate) fn plain(message: &str, help: Option<&str>) -> Value {
     })
 }
 
-/// One diagnostic. The first span is the primary one.
+/// A diagnostic. Its first span is the primary one.
 pub(crate) fn diagnostic(source: &Source, d: &Diagnostic) -> Value {
     let mut spans = vec![place(source, d.span, &d.label, true)];
     spans.extend(d.related.iter().map(|(span, why)| place(source, *span, why, false)));
@@ -97,7 +101,7 @@ pub(crate) fn diagnostic(source: &Source, d: &Diagnostic) -> Value {
 }
 
 fn place(source: &Source, span: Span, label: &str, primary: bool) -> Value {
-    // Where the text could not be read there are offsets, but no lines.
+    // Without the text there are offsets, but no lines.
     let (start, end) = match source.text.is_empty() {
         true => (span.start as usize, span.end as usize),
         false => clamp(&source.text, span.start as usize, span.end as usize),

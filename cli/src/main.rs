@@ -1,9 +1,9 @@
-//! The `carbyne` binary: see the library of the same name.
+//! The `carbyne` binary. The library of the same name contains the code.
 
 use std::io::{self, IsTerminal};
 
-/// Decompose makes and drops many small values: with the allocator of the C library it takes a
-/// fifth longer.
+/// The solver allocates and frees many small values. It takes 20 % longer with the allocator of
+/// the C library.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

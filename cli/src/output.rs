@@ -1,12 +1,12 @@
 //! Writes a result to standard output or to a file.
 //!
-//! A file is written beside its place and renamed, so that whoever reads it finds the whole old
-//! text or the whole new one, and a full disk takes nothing away.
+//! A new file is written to the same folder and then renamed. Therefore readers see the complete
+//! old text or the complete new text, and a full disk destroys nothing.
 
 use crate::args::MessageFormat;
 use crate::failure::{Failure, Outcome, Source};
 use crate::input::{is_stdin, reason};
-use crate::ordinary::{others_allowed, parent, regular};
+use crate::regular_file::{others_allowed, parent, regular};
 use crate::{Io, human, json};
 use carbyne_ir::diag::Diagnostic;
 use std::fs::{File, Metadata, OpenOptions};
@@ -14,20 +14,20 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// Writes `bytes` to the file, or to standard output where there is none or it is `-`.
+/// Writes `bytes` to the file, or to standard output for `None` and `-`.
 pub(crate) fn write(to: Option<&Path>, bytes: &[u8], io: &mut Io<'_>) -> Outcome {
     match to.filter(|p| !is_stdin(p)) {
-        None => io.stdout.write_all(bytes).map_err(Failure::written),
+        None => io.stdout.write_all(bytes).map_err(Failure::stdout),
         Some(path) => save(path, bytes).map_err(|e| {
             Failure::usage_help(
                 format!("`{}` cannot be written: {}", path.display(), reason(&e)),
-                "name another file, or `-` for standard output",
+                "use another file, or `-` for standard output",
             )
         }),
     }
 }
 
-/// Says what a result comes with on standard error. A closed stream is no error of the program.
+/// Prints warnings about a result to standard error. A closed stream is not an error.
 pub(crate) fn warn(source: &Source, list: &[Diagnostic], format: MessageFormat, io: &mut Io<'_>) {
     let _ = match format {
         MessageFormat::Human => human::diagnostics(source, list, io),
@@ -35,20 +35,20 @@ pub(crate) fn warn(source: &Source, list: &[Diagnostic], format: MessageFormat, 
     };
 }
 
-/// Writes text about a result to standard error. A closed stream is no error of the program.
+/// Prints text about a result to standard error. A closed stream is not an error.
 pub(crate) fn say(text: &str, io: &mut Io<'_>) {
     let _ = io.stderr.write_all(text.as_bytes());
 }
 
-/// Makes the file hold `bytes`, or leaves it as it was. Devices, pipes and the like are written to
-/// as they are.
+/// Replaces the content of the file by `bytes`, or leaves the file unchanged on errors. Devices and
+/// pipes are written directly.
 fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some((file, old)) = regular(path)? else {
         others_allowed()?;
         return std::fs::write(path, bytes);
     };
     if old.is_some() {
-        // A file that is protected against writing is not replaced either.
+        // Do not replace a write-protected file.
         OpenOptions::new().write(true).open(&file)?;
     }
     let mut new = match beside(&file, old.as_ref()) {
@@ -57,25 +57,25 @@ fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(e) => return Err(e),
     };
     new.write_all(bytes)?;
-    // Some file systems notice only here that they are full.
+    // Some file systems report a full disk only here.
     new.as_file().sync_all()?;
     match new.persist(&file) {
         Ok(_) => Ok(()),
-        // A file that is mounted by itself, as into a container, cannot be renamed to.
+        // A file that is a mount point, as in a container, cannot be replaced by renaming.
         Err(_) if old.is_some() => overwrite(&file, bytes),
         Err(e) => Err(e.error),
     }
 }
 
-/// An empty file in the folder of `file` that has the rights and the owner of the old one. Dropped,
-/// it is removed.
+/// Creates an empty file in the folder of `file` with the permissions and the owner of the old
+/// file. The new file is removed when dropped.
 fn beside(file: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".carbyne-");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // The umask takes its part of these, as of any new file's.
+        // The umask limits these permissions, as for any new file.
         let mode = old.map_or(0o666, |old| old.permissions().mode());
         builder.permissions(std::fs::Permissions::from_mode(mode));
     }
@@ -87,7 +87,7 @@ fn beside(file: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile> {
     Ok(new)
 }
 
-/// Gives `new` the owner and the group of `old`.
+/// Gives `new` the owner and group of `old`.
 #[cfg(unix)]
 fn keep_owner(new: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
@@ -98,15 +98,15 @@ fn keep_owner(new: &File, old: &Metadata) -> io::Result<()> {
     fchown(new, Some(old.uid()), Some(old.gid()))
 }
 
-/// Elsewhere a new file belongs to the folder's owner.
+/// On other systems, the owner of a new file is not changed.
 #[cfg(not(unix))]
 fn keep_owner(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes over a file beside which none can be made or that cannot be renamed to. What the file
-/// grows by comes first, since that may find the disk full; what it holds is then written over in
-/// the space that it has.
+/// Overwrites a file in place, if no file can be created beside it or renamed to it. First extends
+/// the file, because extending may fail on a full disk; then overwrites the old content, which
+/// needs no more space.
 fn overwrite(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(file)?;
     let old = file.metadata()?.len();

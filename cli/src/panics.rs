@@ -1,14 +1,14 @@
-//! Turns a panic of any library into a value.
+//! Converts panics of libraries to values.
 
 use carbyne_ir::cancel::Cancelled;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// Where the last panic of the process arose, as file and line of carbyne's sources.
+/// The place of the last panic of the process: file and line in carbyne's sources.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Keeps panics from printing themselves: [`crate::run`] reports them. For the binary; a library
-/// user keeps the hook they have.
+/// Suppresses the messages of panics, because [`crate::run`] reports them. For the binary only;
+/// library users keep their own panic hook.
 pub fn catch_panics_quietly() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(|l| format!("{}:{}", l.file(), l.line()));
@@ -16,12 +16,12 @@ pub fn catch_panics_quietly() {
     }));
 }
 
-/// The value of `f`, or the message of its panic and, where known, the place.
+/// Returns the value of `f`, or the message of its panic and the place, if known.
 pub(crate) fn caught<T>(f: impl FnOnce() -> T) -> (Result<T, String>, Option<String>) {
-    // The streams are only written to after a panic, and they are whole at any time.
+    // The streams are only written to after a panic, and they are always in a valid state.
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => (Ok(value), None),
-        // Whoever cancelled the work catches it.
+        // The caller that cancelled the work catches this.
         Err(payload) if payload.is::<Cancelled>() => resume_unwind(payload),
         Err(payload) => {
             let what = payload

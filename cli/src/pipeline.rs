@@ -1,8 +1,9 @@
-//! From a text to what a command needs of it.
+//! The stages from a text to a decomposed program: parse, import, check, decompose, prove the
+//! order.
 
 use crate::failure::{Failure, Given, Source};
 use crate::tuned::{self, Notes, Tuning};
-use crate::{input, ordinary};
+use crate::{input, regular_file};
 use carbyne_atoms::{Arch, AtomTable, Costs, NoAtom};
 use carbyne_decompose::{Options, Search};
 use carbyne_ir::ast::{Module, Stmt, StmtKind};
@@ -17,14 +18,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
-/// The atoms of the architecture of that name.
+/// The atom table of the architecture with this name.
 pub(crate) fn table(name: &str) -> Result<AtomTable, Failure> {
     name.parse::<Arch>().map(AtomTable::new).map_err(|e: carbyne_atoms::UnknownArch| {
         Failure::usage_help(format!("{}: {e}", e.code()), e.help())
     })
 }
 
-/// The same, with the costs of a file that `carbyne atoms calibrate` wrote.
+/// The atom table with the costs of a file that `carbyne atoms calibrate` wrote.
 pub(crate) fn costed(name: &str, costs: Option<&Path>) -> Result<AtomTable, Failure> {
     let table = table(name)?;
     let Some(path) = costs else { return Ok(table) };
@@ -32,10 +33,10 @@ pub(crate) fn costed(name: &str, costs: Option<&Path>) -> Result<AtomTable, Fail
     let refused = |what: String| {
         Failure::usage_help(
             format!("`{shown}`: {what}"),
-            "`carbyne atoms calibrate --device -o FILE` writes such a file",
+            "create the file with `carbyne atoms calibrate --device -o FILE`",
         )
     };
-    let text = ordinary::open(path).and_then(|f| {
+    let text = regular_file::open(path).and_then(|f| {
         let mut text = String::new();
         f.take(MAX_TEXT_BYTES as u64).read_to_string(&mut text).map(|_| text)
     });
@@ -44,18 +45,18 @@ pub(crate) fn costed(name: &str, costs: Option<&Path>) -> Result<AtomTable, Fail
     table.with_costs(&costs).map_err(|e| refused(e.to_string()))
 }
 
-/// The module as it is written in the text.
-pub(crate) fn written(source: &Source) -> Result<Module, Failure> {
+/// Parses the text, without imports.
+pub(crate) fn parsed_without_imports(source: &Source) -> Result<Module, Failure> {
     text::parse(&source.text).map_err(|e| Failure::program(source, e))
 }
 
-/// The module in the text, with the sub-specs of the files that it imports.
+/// Parses the text and adds the sub-specs of imported files.
 pub(crate) fn parsed(source: &Source) -> Result<Module, Failure> {
-    let module = written(source)?;
+    let module = parsed_without_imports(source)?;
     input::linked(source, &module).map_err(|e| Failure::program(source, e))
 }
 
-/// The module and the program that it means, well formed. Changes of a wrong text are tried.
+/// Parses and checks the text. Errors come with changes of the text that correct them.
 pub(crate) fn verified(source: &Source) -> Result<(Module, Program), Failure> {
     let module = parsed(source)?;
     let program = carbyne_decompose::checked(&module, &source.text)
@@ -63,25 +64,25 @@ pub(crate) fn verified(source: &Source) -> Result<(Module, Program), Failure> {
     Ok((module, program))
 }
 
-/// The program that a text means, if it is well formed.
+/// Parses and checks the text, without searching for changes.
 pub(crate) fn meant(source: &Source) -> Result<Program, Diagnostics> {
     text::parse(&source.text).and_then(|module| meaning(source, &module))
 }
 
-/// The program that the module in a text means.
+/// Checks a module of the text.
 fn meaning(source: &Source, module: &Module) -> Result<Program, Diagnostics> {
     let module = input::linked(source, module)?;
     carbyne_decompose::checked(&module, &source.text)
 }
 
-/// Errors of a text, with changes of it that leave fewer, in well-formed programs as `later`
-/// counts.
+/// Adds changes of the text to errors, if the changed text has fewer errors. For well-formed
+/// changed texts, `later` counts the remaining errors.
 pub(crate) fn repaired(
     source: &Source,
     errors: Diagnostics,
     later: &dyn Fn(&Program) -> usize,
 ) -> Failure {
-    /// Errors that keep a text from being looked at any further.
+    /// The weight of an error that prevents further checks.
     const FIRST: usize = 1 << 32;
     let wrong = |text: &str| {
         let Ok(module) = text::parse(text) else { return Wrong::MOST };
@@ -98,7 +99,7 @@ pub(crate) fn repaired(
     Failure::program(source, errors.into_iter().collect())
 }
 
-/// The module without short forms, and the program that it means, well formed.
+/// The module with all short forms expanded, and its checked program.
 pub(crate) fn written_out(source: &Source) -> Result<(Module, Program), Failure> {
     let module = resolve::elaborate_read(&parsed(source)?, &source.text)
         .map_err(|e| Failure::program(source, e))?;
@@ -107,31 +108,31 @@ pub(crate) fn written_out(source: &Source) -> Result<(Module, Program), Failure>
     Ok((module, program))
 }
 
-/// A program with everything filled in for an architecture.
+/// A program that is complete for an architecture.
 pub(crate) struct Decomposed {
-    /// Its text, into which spans of later errors point.
+    /// The decomposed text. Spans of later errors point into it.
     pub(crate) source: Source,
-    /// What the text means.
+    /// The program of the decomposed text.
     pub(crate) program: Program,
-    /// What the decomposition warns of, in the text that was decomposed.
+    /// Warnings of the decomposition, with places in the source text.
     pub(crate) warnings: Vec<Diagnostic>,
-    /// Of tuned pins.
+    /// Notes about tuned pins.
     pub(crate) notes: Notes,
 }
 
-/// How a program is decomposed.
+/// Options of a decomposition.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct How<'a> {
-    /// Multiprocessors; those of the architecture's usual card without.
+    /// Multiprocessors; default: those of the architecture's usual GPU.
     pub(crate) sms: Option<u32>,
-    /// Pins of specs that have none.
+    /// Pins for specs without a pin.
     pub(crate) tuning: Option<&'a Tuning>,
 }
 
-/// The table without the atoms of these names; `*` stands for anything.
+/// The atom table without atoms whose names match a pattern; `*` matches any text.
 ///
 /// # Errors
-/// A name that no atom has.
+/// A pattern matches no atom.
 pub fn without(table: AtomTable, forbidden: &[String]) -> Result<AtomTable, NoAtom> {
     let is = |name: &str, pattern: &str| match pattern.contains('*') {
         true => carbyne_decompose::explain::matches(pattern, name),
@@ -154,7 +155,7 @@ pub(crate) fn decomposed(source: &Source, table: &AtomTable) -> Result<Decompose
     tuned(source, table, How::default())
 }
 
-/// The same, by pins that were tuned, too.
+/// Decomposes a program and uses tuned pins.
 pub(crate) fn tuned(
     source: &Source,
     table: &AtomTable,
@@ -164,14 +165,14 @@ pub(crate) fn tuned(
     Ok(Decomposed::of(source, table, found))
 }
 
-/// The same, and proves that the accesses of the result are ordered.
+/// Decomposes a program, uses tuned pins, and proves that the accesses of the result are ordered.
 pub(crate) fn ordered(
     source: &Source,
     table: &AtomTable,
     how: How<'_>,
 ) -> Result<Decomposed, Failure> {
     let mut found = found(source, table, how)?;
-    let (_, unknown) = crate::order::checked(&source.text, &found.0, table)
+    let (_, unknown) = crate::access_order::checked(&source.text, &found.0, table)
         .map_err(|e| Failure::program(source, e))?;
     found.0.warnings.extend(unknown);
     Ok(Decomposed::of(source, table, found))
@@ -187,7 +188,7 @@ fn found(
     tuned::decomposed(source, &module, table, &options, how.tuning).map_err(|e| refused(source, e))
 }
 
-/// Errors of a text that is to be decomposed; of one that is not well formed, with changes.
+/// The failure for errors of a decomposition. If the text is not well formed, adds changes of it.
 pub(crate) fn refused(source: &Source, errors: Diagnostics) -> Failure {
     match meant(source) {
         Ok(_) => Failure::program(source, errors),
@@ -195,7 +196,7 @@ pub(crate) fn refused(source: &Source, errors: Diagnostics) -> Failure {
     }
 }
 
-/// How a text is decomposed, searching so long.
+/// The options of a decomposition with this search.
 pub(crate) fn options(source: &Source, search: Search) -> Result<Options, Failure> {
     let strategies = input::strategies(source)?;
     Ok(Options { search, strategies, ..Options::default() })
@@ -232,7 +233,7 @@ impl Decomposed {
     }
 }
 
-/// The tensors and numbers that a text declares; strategies may add others.
+/// The tensors and numbers that a text declares. Strategies may add others.
 pub fn declared(module: &Module) -> BTreeSet<String> {
     let name = |stmt: &Stmt| match &stmt.kind {
         StmtKind::DataDecl { name, .. } => Some(name.text.clone()),
@@ -241,19 +242,19 @@ pub fn declared(module: &Module) -> BTreeSet<String> {
     module.items.iter().filter_map(name).collect()
 }
 
-/// That there is a kernel.
+/// Checks that the program has a kernel.
 pub(crate) fn has_kernel(source: &Source, program: &Program) -> Result<(), Failure> {
     match program.kernels.is_empty() {
         false => Ok(()),
-        true => Err(Failure::usage_help(format!("`{}` holds no kernel", source.name), NO_KERNEL)),
+        true => Err(Failure::usage_help(format!("`{}` has no kernel", source.name), NO_KERNEL)),
     }
 }
 
-/// The help of a file without one.
+/// The help for a file without a kernel.
 const NO_KERNEL: &str =
-    "write a spec at the top of the file; a `def` takes part in one that uses it";
+    "add a spec at the top level of the file; a `def` is used only by specs that call it";
 
-/// The kernel of that name.
+/// The kernel with this name.
 pub(crate) fn kernel(source: &Source, program: &Program, name: &str) -> Result<SpecId, Failure> {
     let kernels = &program.kernels;
     let of = |id: &SpecId| program.specs[*id].name.as_deref();
@@ -265,7 +266,7 @@ pub(crate) fn kernel(source: &Source, program: &Program, name: &str) -> Result<S
         let shown: String = name.chars().take(64).collect();
         Failure::usage_help(
             format!("there is no kernel `{shown}`"),
-            format!("`{}` holds the kernels {}", source.name, names.join(", ")),
+            format!("use one of the kernels of `{}`: {}", source.name, names.join(", ")),
         )
     })
 }

@@ -1,9 +1,8 @@
-//! Bars of progress on standard error, for commands that take long.
+//! Progress bars on standard error, for long commands.
 //!
-//! Commands and the libraries below them report progress by [`carbyne_ir::progress`]. While a
-//! command works, [`shown`] asks for the progress from another thread, and draws it as a bar. The
-//! bar is drawn on the process's own stream, and only if that is a terminal
-//! ([`Io::progress`](crate::Io)).
+//! Commands and libraries report progress through [`carbyne_ir::progress`]. While a command works,
+//! another thread of [`shown`] reads the progress and draws a bar. The bar is drawn only on the
+//! process's own standard error, and only if that is a terminal ([`Io::progress`](crate::Io)).
 
 use carbyne_ir::cancel::{self, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -14,18 +13,18 @@ use std::time::Duration;
 /// The time between two drawings of a bar.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// A bar. Dropping it clears it.
+/// A progress bar. Dropping the bar removes it from the terminal.
 pub struct Bar(ProgressBar);
 
 impl Default for Bar {
-    /// A bar without progress yet. It is drawn only if standard error is a terminal.
+    /// A bar without progress. It is drawn only if standard error is a terminal.
     fn default() -> Self {
         Bar(ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()))
     }
 }
 
 impl Bar {
-    /// Draws how far the work is.
+    /// Draws the progress.
     pub fn shows(&self, progress: &Progress) {
         if self.0.prefix() != progress.stage {
             self.0.reset();
@@ -45,7 +44,7 @@ impl Bar {
         self.0.set_position(progress.done);
     }
 
-    /// Takes the bar away while something else is written to the terminal.
+    /// Hides the bar while `f` writes to the terminal.
     pub fn hidden<T>(&self, f: impl FnOnce() -> T) -> T {
         self.0.suspend(f)
     }
@@ -57,7 +56,7 @@ impl Drop for Bar {
     }
 }
 
-/// Does work, and draws a bar of its progress meanwhile if one is wanted. The work may hide it.
+/// Does work and meanwhile draws a progress bar, if wanted. The work may hide the bar.
 pub(crate) fn shown<T>(is_wanted: bool, work: impl FnOnce(&Bar) -> T) -> T {
     if !is_wanted {
         return work(&Bar(ProgressBar::hidden()));
@@ -65,7 +64,7 @@ pub(crate) fn shown<T>(is_wanted: bool, work: impl FnOnce(&Bar) -> T) -> T {
     let token = cancel::current().unwrap_or_default();
     let bar = Bar::default();
     scope(|threads| {
-        // Dropped when the work ends or unwinds.
+        // Dropped when the work ends or panics.
         let (_working, ended) = channel::<()>();
         let (bar, of) = (&bar, &token);
         let draw = move || {
@@ -73,7 +72,7 @@ pub(crate) fn shown<T>(is_wanted: bool, work: impl FnOnce(&Bar) -> T) -> T {
                 of.progress().iter().for_each(|progress| bar.shows(progress));
             }
         };
-        // Without another thread the work is done without a bar.
+        // If no thread can be started, work without a bar.
         let _ = Builder::new().spawn_scoped(threads, draw);
         cancel::under(Some(&token), || work(bar))
     })

@@ -1,9 +1,9 @@
-//! Makes text of strangers safe to show on a terminal.
+//! Makes text from files safe to print on a terminal.
 //!
-//! Invariant: the length in bytes stays, so spans stay true.
+//! Invariant: the length in bytes does not change, so spans stay valid.
 
-/// The text with control characters and those that reorder a line replaced by `?`, one a byte. Line
-/// breaks stay; tabs and carriage returns become blanks.
+/// Replaces control characters and characters that reorder a line by `?`, one per byte. Line breaks
+/// stay; tabs and carriage returns become blanks.
 pub(crate) fn sanitize(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -17,10 +17,11 @@ pub(crate) fn sanitize(text: &str) -> String {
     out
 }
 
-/// Control characters, line and paragraph separators, embeddings and overrides of direction.
+/// Control characters, line and paragraph separators, and direction embeddings and overrides.
 fn is_harmful(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

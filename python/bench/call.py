@@ -1,9 +1,9 @@
-"""Host time of a call on three and on eight tensors: carbyne's, Triton's, PyTorch's and tvm-ffi's, in one run.
+"""Compares the host time of a call with three and with eight tensors: carbyne, Triton, PyTorch and tvm-ffi, in one run.
 
     python python/bench/call.py
 
-Each calls a kernel of one block that adds a few numbers, so that the GPU is never behind. A figure is the median of rounds that take turns.
-Beside it stands the ratio to carbyne's of the same line. Peers that are not installed are left out, and named.
+Each calls a kernel of one block that adds a few numbers, so that the GPU is never the bottleneck. Times are medians of rounds in turns, with
+the ratio to carbyne's time. Libraries that are not installed are skipped, with a message.
 """
 
 import statistics
@@ -99,7 +99,7 @@ def main() -> None:
             try:
                 if (call := make(n)) is not None:
                     calls[name] = call
-            except Exception as error:  # A peer is not there, or does not compile here.
+            except Exception as error:  # The library is not installed, or does not compile here.
                 print(f"{name} is left out: {type(error).__name__}: {str(error)[:300]}", file=sys.stderr)
         wanted = sum(tensors[:-1])
         for name, call in calls.items():

@@ -1,8 +1,8 @@
-"""Time of a kernel that is written in Python beside PyTorch's: a residual, a normalization and a cast to 8 bits with a scale for each row.
+"""Compares a kernel that is written in Python with PyTorch: a residual, a normalization, and a cast to 8 bits with a scale for each row.
 
     python python/bench/norm.py
 
-A figure is the median of 50 launches, each behind a write of more than the card's cache holds. Results are compared before.
+Times are medians of 50 launches, each after a write of more bytes than the GPU's cache holds. Results are compared first.
 """
 
 import statistics
@@ -18,7 +18,7 @@ M, columns = symbols("M N", M=ROWS, N=COLUMNS)
 
 
 def norm_of(N: Size | int) -> Kernel:
-    """The kernel for rows of a number of elements, or of a symbol's."""
+    """The kernel for rows of a number of elements, or of a symbolic size."""
 
     @carbyne.kernel
     def norm(
@@ -45,7 +45,7 @@ def of_torch(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor) -> tuple[torch.T
 
 
 def microseconds(call: Callable[[], object]) -> float:
-    # Long enough that the host has launched the call before the card begins it.
+    # Long enough that the host launches the call before the GPU begins it.
     flushed = torch.empty(512 << 20, device="cuda", dtype=torch.int32)
     times = []
     for _ in range(LAUNCHES):
@@ -72,7 +72,7 @@ def main() -> None:
     for name, call in calls.items():
         total, q, scale = call(x, r, w)
         assert torch.equal(total, wanted[0]), name
-        # PyTorch's compiler leaves out the rounding of the sum to halves.
+        # PyTorch's compiler omits the rounding of the sum to halves.
         torch.testing.assert_close(scale, wanted[2], rtol=1e-5 if name.startswith("carbyne") else 1e-3, atol=0)
         assert (q.float() != wanted[1].float()).float().mean() < 1e-4, name
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {ROWS} rows of {COLUMNS}")

@@ -12,9 +12,9 @@
 >>> "atom=ldmatrix.x4.b16" in kernel.text
 True
 
-A :class:`Program` is a text that is well formed. :meth:`Program.decompose` finds layouts and instructions; the result,
-:class:`Decomposed`, is a text again, and is simulated, printed as CUDA C++ and compiled. :class:`Layout` is layout algebra under
-CuTe's names. What is wrong with a text is an :class:`Error`, with the place and what to do.
+A :class:`Program` is a well-formed text. :meth:`Program.decompose` finds layouts and instructions. The result, a :class:`Decomposed`,
+is a text again, which you can simulate, print as CUDA C++ and compile. :class:`Layout` is layout algebra with CuTe's names. Errors
+of a text are an :class:`Error` with their places and helps.
 """
 
 from . import cache, teir

@@ -9,7 +9,7 @@ from ._nvrtc import find_nvrtc
 
 def main() -> None:
     """Runs the command line with the process's arguments, and exits."""
-    # Ctrl-C ends the process, as it ends a program that is not Python's.
+    # Ctrl-C ends the process, as for other programs.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     find_nvrtc()
     sys.exit(_main(["carbyne", *sys.argv[1:]]))

@@ -1,7 +1,7 @@
-"""Libraries of tensors: how one of theirs is made, and the stream they use it on.
+"""Tensor libraries: how to create their tensors, and their current stream.
 
-Tensors are read by DLPack in the part of the package that is Rust. DLPack does not say how a tensor is made, nor, before version 1.3, which stream
-is the current one.
+The Rust part of the package reads tensors through DLPack. DLPack does not define how to create tensors, and before version 1.3 it does
+not define the current stream.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 
 class Library:
-    """A library whose tensors are read and written, and no more is known of it."""
+    """A library with tensors that can only be read and written."""
 
-    #: Whether its tensors never change.
+    #: Whether the tensors are immutable.
     is_read_only = False
-    #: Whether it cannot be told to wait for a stream of another library.
+    #: Whether the library cannot wait for a stream of another library.
     waits = False
 
     def stream(self, tensor: Any) -> int:
@@ -26,14 +26,14 @@ class Library:
         return 0
 
     def empty(self, like: Any, kind: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-        """A tensor on the device of another one. Strides are counted in elements."""
+        """Creates a tensor on the device of another one. Strides are in elements."""
         name = f"{type(like).__module__}.{type(like).__qualname__}"
         raise TypeError(f"results cannot be made as {name}: give tensors for them")
 
 
 class _NumPy(Library):
     def empty(self, like: Any, kind: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-        # NumPy has no DLPack of types that are not its own.
+        # NumPy has no DLPack for types that it does not define itself.
         bits = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
         return _strided(_Aligned, np.dtype(bits.get(kind, kind)), shape, strides)
 
@@ -72,7 +72,7 @@ class _Jax(Library):
 
         if strides != _row_major(shape):
             raise TypeError("arrays of JAX are contiguous, and the program states other strides")
-        # Nobody else has seen it.
+        # No other code has seen the array.
         made = jax.numpy.empty(shape, dtype=kind, device=like.device)
         return made.block_until_ready()
 
@@ -81,7 +81,7 @@ _KNOWN: dict[str, type[Library]] = {"cupy": _CuPy, "jaxlib": _Jax, "numpy": _Num
 
 
 def library(kind: type) -> Library:
-    """The library of a type of tensors."""
+    """The library of a tensor type."""
     if issubclass(kind, np.ma.MaskedArray):
         raise TypeError("a masked array has elements without values")
     for base in kind.__mro__:
@@ -100,12 +100,12 @@ def _numpy_type(kind: str) -> np.dtype[Any]:
 
         return np.dtype(getattr(ml_dtypes, kind))
     except ImportError:
-        # By its bits.
+        # The type of the bits.
         return np.dtype(np.uint16 if kind == "bfloat16" else np.uint8)
 
 
 class _Aligned:
-    """Arrays of NumPy that begin where any program's tensors may."""
+    """NumPy arrays with an alignment that any program accepts."""
 
     lib = np.lib
 

@@ -10,19 +10,19 @@ from ._picture import pre
 
 @dataclass(frozen=True)
 class Span:
-    """A place in a text. Lines and columns count from 1, columns in characters; `start` and `end` are offsets in bytes."""
+    """A place in a text. Lines and columns count from 1, columns count characters; `start` and `end` are byte offsets."""
 
     start: int
     end: int
     line: int
     column: int
-    #: What stands at the place, or why it matters.
+    #: A description of the place, or its relation to the error.
     label: str
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of a text that mends it: the bytes from `start` to `end` become `text`."""
+    """A change of a text that corrects an error: the bytes from `start` to `end` become `text`."""
 
     start: int
     end: int
@@ -35,19 +35,19 @@ class Diagnostic:
 
     #: `error` or `warning`.
     severity: str
-    #: Such as `V0208`; `carbyne explain V0208` says more.
+    #: A code such as `V0208`; `carbyne explain V0208` describes it.
     code: str
     message: str
-    #: The place comes first; others matter, too.
+    #: The place of the error, followed by related places.
     spans: tuple[Span, ...]
-    #: An action that would mend it.
+    #: An action that corrects the error.
     help: str | None
-    #: The help as changes, all to be made at once. Empty if the help is no change of the text.
+    #: The help as edits, to be applied together. Empty if the help is not a change of the text.
     edits: tuple[Edit, ...]
     notes: tuple[str, ...]
 
     def mend(self, text: str) -> str:
-        """The text with the edits made."""
+        """The text with all edits applied."""
         out = text.encode()
         for edit in sorted(self.edits, key=lambda e: e.start, reverse=True):
             out = out[: edit.start] + edit.text.encode() + out[edit.end :]
@@ -94,14 +94,14 @@ class ArgumentError(Error, ValueError):
 
 
 def rebuilt(kind: type[Error], rendered: str, found: tuple[Diagnostic, ...]) -> Error:
-    """An error of this text and of these diagnostics."""
+    """An error with this text and these diagnostics."""
     error = kind(rendered, "[]")
     error.diagnostics = found
     return error
 
 
 def diagnostics(documents: str) -> tuple[Diagnostic, ...]:
-    """Reads diagnostics from their JSON."""
+    """Parses diagnostics from JSON."""
     return tuple(map(_read, json.loads(documents)))
 
 

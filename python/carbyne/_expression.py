@@ -1,4 +1,4 @@
-"""Expressions of sizes, as the language writes them."""
+"""Expressions of sizes in the syntax of the language."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _FUNCTIONS = {"min": min, "max": max, "ceil_div": lambda a, b: -(-a // b), "__bu
 
 
 def value_of(expression: str, sizes: Mapping[str, Any]) -> Any:
-    """The value of an expression of integers that carbyne has printed, for values of its symbols."""
+    """The value of an integer expression that carbyne has printed, for these values of its symbols."""
 
     def own(name: re.Match[str]) -> str:
-        # A symbol may be called as a function, or as a keyword of Python.
+        # A symbol may have the name of a function or of a Python keyword.
         return name[0] if name[0].endswith("(") and name[0][:-1] in _FUNCTIONS else f"_{name[0]}"
 
     text = re.sub(r"[A-Za-z_]\w*\(?", own, expression.replace("/", "//"))

@@ -1,4 +1,4 @@
-"""Layout algebra: the operations of CuTe under its names."""
+"""Layout algebra: the operations of CuTe under CuTe's names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Union
 
 from . import _native
 
-#: A number or a tuple of such: a shape, a stride, a coordinate, a profile. `None` is CuTe's `_`. A number over symbols, such as
-#: `"M*4"`, is text, and so is a step along a coordinate, `"1@0"`.
+#: A number or a tuple of numbers: a shape, a stride, a coordinate, a profile. `None` is CuTe's `_`. A number over symbols, such as
+#: `"M*4"`, is a string, and so is a step along a coordinate, `"1@0"`.
 IntTuple = Union[int, str, None, tuple["IntTuple", ...]]
-#: A layout, a shape, or one of them for each mode; `None` leaves a mode alone.
+#: A layout, a shape, or one of them per mode; `None` leaves a mode unchanged.
 Tiler = Union["Layout", IntTuple, list["Layout | IntTuple"]]
 
 
@@ -28,9 +28,9 @@ class LayoutError(ValueError):
     L0101 make the extent of `5:3` a multiple or a divisor of 2
     """
 
-    #: Such as `L0103`; `carbyne explain` knows it.
+    #: A code such as `L0103`; `carbyne explain` describes it.
     code: str
-    #: An action that would mend it.
+    #: An action that corrects the error.
     help: str | None
 
     def __init__(self, message: str, code: str, help: str | None) -> None:
@@ -62,10 +62,10 @@ class Layout:
     >>> a.right_inverse()
     Layout('(2,8,2):(1,4,2)')
 
-    A stride that is left out is compact, the first mode fastest. A swizzled layout is `Sw<3,4,3> o 0 o (8,64):(64,1)`.
+    If the stride is not given, the layout is compact, the first mode fastest. A swizzled layout is `Sw<3,4,3> o 0 o (8,64):(64,1)`.
 
-    Extents and strides may hold symbols, which facts describe. An answer then holds for all values that the facts allow. If the
-    answer needs another fact, a :class:`LayoutError` names it.
+    Extents and strides may contain symbols, with facts about them. An answer then holds for all values that satisfy the facts. If the
+    answer needs another fact, a :class:`LayoutError` names the fact.
 
     >>> m = Layout("(M,K):(K,1)", facts="M >= 1, K % 64 == 0")
     >>> m.size(), m(2, 3), m.shape
@@ -75,8 +75,8 @@ class Layout:
     >>> m.where(M=16, K=128)
     Layout('(16,128):(128,1)')
 
-    A symbol is 1 or more, unless a fact states another lower bound. `==` compares layouts as they are written, :meth:`equivalent`
-    as functions.
+    A symbol is at least 1, unless a fact states another lower bound. `==` compares texts of layouts, :meth:`equivalent` compares
+    functions.
     """
 
     __slots__ = ("_text",)
@@ -104,7 +104,7 @@ class Layout:
 
     @staticmethod
     def make_layout(*modes: Layout) -> Layout:
-        """The layout whose modes are these."""
+        """The layout with these modes."""
         return calculate("make_layout", *modes)
 
     @staticmethod
@@ -129,11 +129,11 @@ class Layout:
 
     @staticmethod
     def make_layout_tv(threads: Layout, values: Layout) -> Layout:
-        """(thread, value) to the coordinate in the tile that both make together."""
+        """Maps (thread, value) to a coordinate in the tile of all threads and values."""
         return calculate("make_layout_tv", threads, values)
 
     def make_layout_like(self) -> Layout:
-        """The compact layout of the same shape, with the strides in the same order."""
+        """A compact layout of this shape, with the strides in the same order."""
         return calculate("make_layout_like", self)
 
     # Measures
@@ -171,7 +171,7 @@ class Layout:
 
     @property
     def facts(self) -> str:
-        """The facts about its symbols, as they stand behind `where`; empty if there are none.
+        """The facts about the symbols, in the syntax of `where`; empty if there are none.
 
         >>> from carbyne import Layout
         >>> Layout("(M,4):(4,1)", facts="M % 8 == 0").facts
@@ -180,7 +180,7 @@ class Layout:
         return self._text.partition(" where ")[2]
 
     def where(self, **values: int) -> Layout:
-        """The layout with numbers in the place of symbols. The facts must hold for the numbers.
+        """Substitutes numbers for symbols. The facts must hold for the numbers.
 
         >>> from carbyne import Layout, LayoutError
         >>> m = Layout("(M,4):(4,1)", facts="M % 8 == 0")
@@ -210,7 +210,7 @@ class Layout:
         return calculate("is_injective", self)
 
     def max_alignment(self) -> int:
-        """How many consecutive elements start at a multiple of their number, wherever the layout is cut."""
+        """The number of consecutive elements that start at a multiple of this number, wherever the layout is cut."""
         return calculate("max_alignment", self)
 
     # Indices
@@ -218,7 +218,7 @@ class Layout:
     def __call__(self, *coordinate: IntTuple) -> Any:
         """The index of a coordinate, or the layout of the modes that `None` leaves open.
 
-        As in CuTe a coordinate beyond the extents is no error: the last mode goes on.
+        As in CuTe, a coordinate beyond the extents is not an error: the last mode continues.
 
         >>> from carbyne import Layout
         >>> a = Layout("(4,8):(8,1)")
@@ -264,13 +264,13 @@ class Layout:
         return calculate("slice_offset", coordinate, self)
 
     def dice(self, coordinate: IntTuple) -> Layout:
-        """The layout of what the coordinate fixes."""
+        """The layout of the modes that the coordinate fixes."""
         return calculate("dice", coordinate, self)
 
     # Modes
 
     def __getitem__(self, mode: int | slice | tuple[int, ...]) -> Layout:
-        """A mode, the mode that a path leads to, or the modes of a range.
+        """A mode by index or by path, or a range of modes.
 
         >>> from carbyne import Layout
         >>> a = Layout("(4,(3,6)):(1,(4,12))")
@@ -308,21 +308,21 @@ class Layout:
         return calculate("prepend", self, mode)
 
     def replace(self, mode: int, by: Layout) -> Layout:
-        """The layout with a mode exchanged for another."""
+        """The layout with one mode replaced."""
         return calculate("replace", self, range(self.rank())[mode], by)
 
     def flatten(self) -> Layout:
-        """The same leaves without nesting."""
+        """The layout without nesting."""
         return calculate("flatten", self)
 
     def with_shape(self, shape: IntTuple) -> Layout:
-        """The same function of one-dimensional indices under another shape."""
+        """The layout as a function of one-dimensional indices, with another shape."""
         return calculate("with_shape", self, shape)
 
     # Simpler forms
 
     def coalesce(self, profile: IntTuple = None) -> Layout:
-        """The same function with as few modes as there can be; with a profile, of each of its leaves.
+        """The layout as a function of one-dimensional indices, with as few modes as possible; with a profile, coalesces each of its leaves.
 
         >>> from carbyne import Layout
         >>> Layout("(2,(1,6)):(1,(6,2))").coalesce()
@@ -331,11 +331,11 @@ class Layout:
         return calculate("coalesce", self) if profile is None else calculate("coalesce_by", self, profile)
 
     def filter(self, profile: IntTuple = None) -> Layout:
-        """Without strides and extents that make no difference to the set of indices."""
+        """The layout without modes of stride 0 or extent 1, coalesced."""
         return calculate("filter", self) if profile is None else calculate("filter_by", self, profile)
 
     def filter_zeros(self) -> Layout:
-        """With extent 1 where the stride is 0."""
+        """The layout with extent 1 wherever the stride is 0."""
         return calculate("filter_zeros", self)
 
     # Algebra
@@ -355,11 +355,11 @@ class Layout:
         return self.compose(inner)
 
     def complement(self, cotarget: IntTuple = None) -> Layout:
-        """A layout of indices that this one leaves out, with which it tiles the cotarget; it may end below it."""
+        """A layout of indices that this layout does not reach. Both together tile the cotarget, possibly not up to its end."""
         return calculate("complement", self, *([] if cotarget is None else [cotarget]))
 
     def right_inverse(self) -> Layout:
-        """A layout `R` with `self(R(i)) == i`, as large as whole modes make it."""
+        """A layout `R` with `self(R(i)) == i`, as large as whole modes permit."""
         return calculate("right_inverse", self)
 
     def left_inverse(self) -> Layout:
@@ -367,7 +367,7 @@ class Layout:
         return calculate("left_inverse", self)
 
     def nullspace(self) -> Layout:
-        """The layout of the one-dimensional indices that go to 0."""
+        """The layout of the one-dimensional indices that map to 0."""
         return calculate("nullspace", self)
 
     def logical_divide(self, tiler: Tiler) -> Layout:
@@ -408,21 +408,21 @@ class Layout:
         return calculate("flat_product", self, tiler)
 
     def blocked_product(self, tiler: Layout) -> Layout:
-        """The block repeated as the tiler says, block by block."""
+        """Repeats the block as the tiler defines, block by block."""
         return calculate("blocked_product", self, tiler)
 
     def raked_product(self, tiler: Layout) -> Layout:
-        """The block repeated as the tiler says, element by element."""
+        """Repeats the block as the tiler defines, element by element."""
         return calculate("raked_product", self, tiler)
 
     def tile_to_shape(self, shape: IntTuple, order: Sequence[int] | None = None) -> Layout:
-        """This block repeated until it has the shape, along modes in the order given."""
+        """Repeats this block until it has the shape, along modes in the given order."""
         return calculate("tile_to_shape", self, shape, *([] if order is None else [tuple(order)]))
 
     def max_common_vector(self, other: Layout) -> int:
-        """The size of :meth:`max_common_layout`: how many indices from 0 on both layouts have at the same coordinates.
+        """The size of :meth:`max_common_layout`: the number of indices, from 0 on, that both layouts have at equal coordinates.
 
-        As in CuTe, all coordinates of `other` count, and `self` goes on beyond its extents there.
+        As in CuTe, all coordinates of `other` count; `self` continues beyond its extents.
 
         >>> from carbyne import Layout
         >>> Layout("(8,4):(1,16)").max_common_vector(Layout("(8,4):(1,8)"))
@@ -439,21 +439,21 @@ class Layout:
     # Other widths
 
     def upcast(self, n: int) -> Layout:
-        """Over elements that are `n` times as wide."""
+        """The layout over elements that are `n` times as wide."""
         return calculate("upcast", self, n)
 
     def downcast(self, n: int) -> Layout:
-        """Over elements of the `n`-th part of the width."""
+        """The layout over elements of one `n`-th of the width."""
         return calculate("downcast", self, n)
 
     def recast(self, old_bits: int, new_bits: int) -> Layout:
-        """Over elements of another width."""
+        """The layout over elements of another width."""
         return calculate("recast", self, old_bits, new_bits)
 
     # Pictures
 
     def draw(self, tile: IntTuple = None) -> str:
-        """An SVG of the indices; with a tile's shape, of a thread-value layout of that tile.
+        """An SVG of the indices; with the shape of a tile, a picture of a thread-value layout of this tile.
 
         >>> from carbyne import Layout
         >>> Layout("(4,8):(8,1)").draw()[:4]
@@ -491,7 +491,7 @@ class Layout:
 
 
 def calculate(operation: str, *operands: Any) -> Any:
-    """Any operation of the calculator, by its name; `carbyne layout --list` lists them.
+    """Calls any operation of the calculator by name; `carbyne layout --list` lists them.
 
     >>> import carbyne
     >>> carbyne.calculate("make_layout", "3:1", "4:3")
@@ -504,24 +504,24 @@ def calculate(operation: str, *operands: Any) -> Any:
         raise LayoutError("an operand is nested too deeply", "K0601", None) from None
     answer = json.loads(_native.calculate(request))
     if isinstance(answer, str):
-        # Numbers over symbols, steps along coordinates and swizzles have no stride.
+        # Numbers over symbols, steps along coordinates and swizzles contain no stride.
         return Layout._of(answer) if ":" in answer else answer
     if isinstance(answer, dict):
         if "skip" in answer:
             raise LayoutError(f"there is no operation `{operation}`", "K0602", None)
-        # Requests are ours, and so are mistakes in how they are written.
+        # The help about the form of requests is of no use here.
         help = None if '{"id":' in (answer["help"] or "") else answer["help"]
         raise LayoutError(answer["message"], answer["code"], help)
     return _tuple(answer)
 
 
 def solve(f: Layout, p: Layout, q: Layout) -> Layout:
-    """The layout `g` with `f∘p⁻¹ = g∘q⁻¹`: wherever `p(i) == q(j)`, `f(i) == g(j)`.
+    """The layout `g` with `f∘p⁻¹ = g∘q⁻¹`: `f(i) == g(j)` wherever `p(i) == q(j)`.
 
-    An instruction holds the elements of its tile as `p` at its source and as `q` at its destination; `f` is the tensor at
-    the source, by the same threads and values, and `g` the tensor at the destination (Hexcute, Fig. 19a). `p` must be one-to-one
-    onto the numbers below its size, `f` must be at least as large as `p`, and `p` must have every element of `q`. If `p` and `q` are
-    the same layout, the answer is `f`, and these conditions need not hold.
+    An instruction holds the elements of its tile in the thread-value layout `p` at its source and `q` at its destination. `f` is the
+    layout of the source tensor with these threads and values, `g` that of the destination tensor (Hexcute, Fig. 19a). `p` must be
+    one-to-one onto the numbers below its size, `f` must be at least as large as `p`, and `p` must have every element of `q`. If `p`
+    and `q` are equal, the answer is `f`, and these conditions need not hold.
 
     >>> import carbyne
     >>> from carbyne import Layout
@@ -533,10 +533,10 @@ def solve(f: Layout, p: Layout, q: Layout) -> Layout:
 
 
 def unify(shape: IntTuple, runs: Sequence[Layout], outer: int = 0) -> Layout:
-    """The compact layout `m` of the shape under which every run is consecutive: `m(run(j)) == j`.
+    """The compact layout `m` of the shape in which every run is consecutive: `m(run(j)) == j`.
 
-    A run is a layout whose indices are column-major indices of the shape (Hexcute, section V). The first
-    `outer` modes lie outside of the others unless a run says otherwise. If runs contradict each other, a :class:`LayoutError` says how.
+    A run is a layout whose indices are column-major indices of the shape (Hexcute, section V). The first `outer` modes are outermost
+    unless a run requires otherwise. If runs contradict each other, a :class:`LayoutError` describes the contradiction.
 
     >>> import carbyne
     >>> from carbyne import Layout, LayoutError
@@ -564,7 +564,7 @@ def _operand(value: Any) -> Any:
 
 
 def _given(value: Any, facts: str | Sequence[str]) -> Any:
-    """A layout or a shape with facts as it is written."""
+    """A layout or a shape as text, with facts."""
     if isinstance(value, Layout):
         value = value._text
     if not facts:

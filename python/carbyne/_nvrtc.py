@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def find_nvrtc() -> None:
-    """Names the NVRTC of NVIDIA's packages of Python, unless another one is named."""
+    """Selects the NVRTC of NVIDIA's Python packages, unless another one is selected."""
     package = importlib.util.find_spec("nvidia")
     if "CARBYNE_NVRTC" in os.environ or package is None:
         return

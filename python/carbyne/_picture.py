@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Picture(str):
-    """A picture as the text of an SVG, which notebooks show.
+    """A picture as SVG text, which notebooks display.
 
     >>> import carbyne
     >>> picture = carbyne.Program("carbyne 2\\n%A:[4,8].f16.GL").draw("%A")
@@ -20,7 +20,7 @@ class Picture(str):
     """
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes it to a file."""
+        """Writes the picture to a file."""
         Path(path).write_text(self, encoding="utf-8")
 
     def __repr__(self) -> str:
@@ -32,5 +32,5 @@ class Picture(str):
 
 
 def pre(text: str) -> str:
-    """HTML that shows a text."""
+    """HTML that displays a text."""
     return f"<pre>{html.escape(text)}</pre>"

@@ -1,4 +1,4 @@
-"""Programs, and what they are decomposed to."""
+"""Programs and their decompositions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from ._picture import Picture, pre
 from ._torch import operator as torch_operator
 
 
-#: Types of NumPy by those of carbyne, as far as NumPy has them.
+#: The NumPy types of carbyne's types, as far as NumPy has them.
 _TYPES = {
     "f64": "f8", "f32": "f4", "tf32": "f4", "f16": "f2", "bool": "?",
     "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "u64": "u8", "u32": "u4", "u16": "u2", "u8": "u1",
 }  # fmt: skip
 
-#: Bytes of a text that is not refused for its length.
+#: Maximum number of bytes of a text.
 _MAX_BYTES = 1 << 21
 
 
@@ -42,15 +42,15 @@ class Progress:
 
     #: The stage, such as `choosing`, `solving`, `proving`, `compiling` or `measuring`.
     stage: str
-    #: The number of steps that are done.
+    #: The number of completed steps.
     done: int
-    #: The number of all steps of the stage, if it is known.
+    #: The number of all steps of the stage, if known.
     total: int | None
     #: The subject of the next step, such as a kernel; may be empty.
     subject: str
 
 
-#: A function that is told the progress, at most twenty times a second and once at the end. True draws a bar on terminals.
+#: A function that receives the progress, at most twenty times a second and once at the end. True draws a bar on terminals.
 Listener = Callable[[Progress], object] | bool | None
 
 
@@ -58,24 +58,24 @@ Listener = Callable[[Progress], object] | bool | None
 class Tensor:
     """A tensor of the caller. A number has no extents."""
 
-    #: Without `%`.
+    #: The name without `%`.
     name: str
-    #: Such as `f16`.
+    #: The scalar type, such as `f16`.
     scalar: str
-    #: Extents as texts: numbers, or expressions of the program's symbols.
+    #: The extents as strings: numbers, or expressions over the program's symbols.
     extents: tuple[str, ...]
-    #: Whether a kernel writes it.
+    #: Whether a kernel writes the tensor.
     is_output: bool
 
 
 class Run(Mapping[str, np.ndarray]):
-    """Tensors after a simulation, by name: outputs and inputs. `kernels` has the report.
+    """Tensors after a simulation, by name: outputs and inputs. `kernels` contains the report.
 
-    A tensor is missing if some of its elements are undefined, as where only some blocks ran. Arrays of `bf16` hold its bits as
-    `uint16`, arrays of 8-bit floats theirs as `uint8`.
+    A tensor is missing if some of its elements are undefined, for example if only some blocks ran. Arrays of `bf16` contain its bits as
+    `uint16`, arrays of 8-bit floats contain theirs as `uint8`.
     """
 
-    #: What each kernel did, as `carbyne simulate --message-format json` prints it: blocks, differences, bank conflicts.
+    #: The work of each kernel as in `carbyne simulate --message-format json`: blocks, differences, bank conflicts.
     kernels: list[dict[str, Any]]
 
     def __init__(self, outputs: Mapping[str, bytes], report: str) -> None:
@@ -97,7 +97,7 @@ class Run(Mapping[str, np.ndarray]):
 
 
 class Program:
-    """A text that is well formed. An :class:`Error` says what is wrong with one that is not.
+    """A well-formed text. A text that is not well formed raises an :class:`Error`.
 
     >>> import carbyne, numpy as np
     >>> double = carbyne.Program('''
@@ -114,7 +114,7 @@ class Program:
     """
 
     def __init__(self, text: str, path: str | PathLike[str] | None = None) -> None:
-        """Reads a text. `path` is the file that it comes from: it may import files of that folder and below."""
+        """Parses a text. `path` is the file of the text; the text may import files from its folder and subfolders."""
         self._native = _native.Program(text, path)
         self._path = path
 
@@ -125,12 +125,12 @@ class Program:
 
     @property
     def text(self) -> str:
-        """The text as it was given."""
+        """The text as given."""
         return self._native.text
 
     @property
     def kernels(self) -> list[str]:
-        """Names of kernels in the order of the text; empty for one without a name."""
+        """Names of kernels in the order of the text; empty for a kernel without a name."""
         return self._native.kernels
 
     @property
@@ -147,15 +147,15 @@ class Program:
         ]
 
     def fmt(self) -> str:
-        """The text in its canonical form, as `carbyne fmt` writes it."""
+        """The text in its canonical form, as `carbyne fmt` prints it."""
         return self._native.formatted()
 
     def check(self, arch: str | None = None) -> list[dict[str, Any]]:
         """Proves the order of accesses of kernels that name their instructions, for all sizes.
 
-        Returns the pairs of accesses of each kernel and what orders them, as `carbyne check --pairs --message-format json`
-        prints them. Without `arch` the oldest architecture is taken that has all instructions. Accesses that are not ordered are an
-        :class:`Error`; :attr:`warnings` of the result are about accesses that could not be decided.
+        Returns the pairs of accesses of each kernel and what orders them, as in `carbyne check --pairs --message-format json`. Without
+        `arch`, the oldest architecture with all instructions is used. Accesses that are not ordered raise an :class:`Error`;
+        :attr:`warnings` of the result are about undecided accesses.
         """
         pairs, warnings = self._native.check(arch)
         return Pairs(map(json.loads, pairs), diagnostics(warnings))
@@ -183,14 +183,14 @@ class Program:
         ('proving', 1, 1)
 
         :param arch: such as `sm_80`, `sm_90a`; :func:`architectures` lists all.
-        :param forbid: names of instructions that may not be used; `*` stands for any characters.
-        :param strategies: files of strategies that are tried beside carbyne's own.
-        :param top: how many of the best solutions to keep.
-        :param budget: how many nodes of a search are looked at.
-        :param sms: multiprocessors of the card, if it is not the usual one of the architecture.
-        :param exhaustive: looks at every solution.
-        :param tuned: a database of :meth:`tune` with pins to follow.
-        :param progress: a function that is given a :class:`Progress` at most twenty times a second. An exception that it raises ends the work.
+        :param forbid: names of instructions that must not be used; `*` matches any characters.
+        :param strategies: files of strategies to use in addition to carbyne's own.
+        :param top: the number of best solutions to keep.
+        :param budget: the maximum number of nodes that a search examines.
+        :param sms: multiprocessors of the GPU; default: those of the architecture's usual GPU.
+        :param exhaustive: examines every solution.
+        :param tuned: a database of :meth:`tune` with pins to use.
+        :param progress: a function that receives a :class:`Progress` at most twenty times a second. An exception that it raises ends the work.
             True draws a bar on terminals.
         """
         how = _how(
@@ -217,11 +217,11 @@ class Program:
         >>> found["choices"][0]["chosen"]
         'ld.global.b64 x1'
 
-        :param at: only statements that are written on this line or generated for it.
-        :param why: only instructions whose names hold this text; `*` stands for any characters.
-        :param all: the text for people also has everything that was compared.
-        :param sms: multiprocessors of the card, if it is not the usual one of the architecture.
-        :param strategies: files of strategies that are tried beside carbyne's own.
+        :param at: only statements on this line, or generated for it.
+        :param why: only instructions whose names contain this text; `*` matches any characters.
+        :param all: the text for people also contains all candidates.
+        :param sms: multiprocessors of the GPU; default: those of the architecture's usual GPU.
+        :param strategies: files of strategies to use in addition to carbyne's own.
         :param progress: as for :meth:`decompose`.
         """
         arguments = ["explain", "-", "--format", "json", "--arch", arch]
@@ -240,7 +240,7 @@ class Program:
         unit: str | None = None,
         whole: bool = False,
     ) -> Picture:
-        """A tensor (`%A`) or a thread tensor (`#warps`) of the program as a picture, as `carbyne draw` draws it. Notebooks show it.
+        """Draws a tensor (`%A`) or a thread tensor (`#warps`) of the program, as `carbyne draw` does. Notebooks display the picture.
 
         >>> import carbyne
         >>> picture = carbyne.Program("carbyne 2\\n%A:[4,8].f16.GL").draw("%A", tile="(2,4)")
@@ -248,12 +248,12 @@ class Program:
         True
 
         :param line: the line that defines the tensor, if several tensors have the name.
-        :param tile: outlines tiles: `(4,8)`, or a tiler for each mode, `2:1,4:2`; several for tiles in tiles.
-        :param banks: draws which banks of shared memory the access of a warp touches.
-        :param access: bytes that each lane accesses for `banks`.
-        :param lanes: where lanes begin for `banks`: a layout from lanes to column-major indices of the tile.
-        :param unit: `element` or `byte`: the unit of offsets.
-        :param whole: draws all of a large picture, also parts that repeat.
+        :param tile: outlines tiles: `(4,8)`, or a tiler per mode, `2:1,4:2`; several for tiles within tiles.
+        :param banks: draws the banks of shared memory that an access of a warp touches.
+        :param access: the number of bytes that each lane accesses for `banks`.
+        :param lanes: the first element of each lane for `banks`: a layout from lanes to column-major indices of the tile.
+        :param unit: the unit of offsets, `element` or `byte`.
+        :param whole: draws a large picture completely, including repeated parts.
         """
         tiles = _texts("tile", tile)
         name = tensor if _text("tensor", tensor)[:1] in ("%", "#") else f"%{tensor}"
@@ -262,8 +262,8 @@ class Program:
         return Picture(self._native.command(arguments).replace("`--whole`", "`whole=True`"))
 
     def abi(self, arch: str | None = None) -> dict[str, Any]:
-        """Tensors, parameters, grids and workspace for a launcher, as `carbyne compile --emit abi` prints it. The program must name
-        its instructions. Without `arch` the oldest architecture is taken that has all of them.
+        """Tensors, parameters, grids and workspace for a launcher, as in `carbyne compile --emit abi`. The program must name its
+        instructions. Without `arch`, the oldest architecture with all of them is used.
 
         >>> import carbyne
         >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
@@ -297,17 +297,17 @@ class Program:
         ... except carbyne.Error as error:
         ...     best = program.decompose("sm_80")  # There is no GPU.
 
-        :param arch: the GPU's own architecture if none is given.
-        :param gpu: which GPU, as the driver counts.
-        :param top: how many instances of strategies are tried for each kernel.
-        :param launches: how many launches of each are measured.
+        :param arch: the architecture; default: that of the GPU.
+        :param gpu: the index of the GPU, as the driver counts.
+        :param top: the number of strategy instances to try for each kernel.
+        :param launches: the number of measured launches of each instance.
         :param symbols: values of sizes that are known at launch.
-        :param seed: draws inputs.
-        :param ints: draws integers from -2 to 2 as inputs, by this seed.
-        :param compare: how many elements of each output are compared, if not all.
-        :param timeout: seconds after which a kernel is given up.
-        :param tuned: a database for the pins of the fastest candidates; :meth:`decompose` takes it.
-        :param strategies: files of strategies that are tried beside carbyne's own.
+        :param seed: the seed of random inputs.
+        :param ints: the seed of random integer inputs from -2 to 2.
+        :param compare: the number of compared elements of each output; default: all.
+        :param timeout: stops a kernel that takes longer than this number of seconds.
+        :param tuned: a database to which the pins of the fastest candidates are written, for :meth:`decompose`.
+        :param strategies: files of strategies to use in addition to carbyne's own.
         :param progress: as for :meth:`decompose`.
         """
         with tempfile.TemporaryDirectory(prefix="carbyne") as folder:
@@ -328,7 +328,7 @@ class Program:
     def jit(
         self, device: str = "cuda", *, arch: str | None = None, sms: int | None = None, **options: Any
     ) -> Function:
-        """The kernels as a function of tensors. They are decomposed, compiled by NVRTC and loaded here, not at the first call.
+        """The kernels as a function of tensors. The kernels are decomposed, compiled by NVRTC and loaded now, not at the first call.
 
         Decomposed programs and machine code are kept on disk: see :mod:`carbyne.cache`.
 
@@ -345,9 +345,9 @@ class Program:
         >>> twice(np.ones(3, np.float32))
         array([2., 2., 2.], dtype=float32)
 
-        :param device: `cuda`, or `cuda:1` and so on; `simulate` for the simulator, which takes tensors of the CPU and finds races.
-        :param arch: the GPU's own architecture if none is given, for the simulator `sm_80`.
-        :param sms: the GPU's own number of multiprocessors if none is given.
+        :param device: `cuda`, or `cuda:1` and so on; `simulate` for the simulator, which takes CPU tensors and finds races.
+        :param arch: the architecture; default: that of the GPU, `sm_80` for the simulator.
+        :param sms: the number of multiprocessors; default: that of the GPU.
         :param options: options of :meth:`decompose`. The cache keeps the decomposed program for these options.
         """
         if (number := _gpu(device)) is not None:
@@ -369,13 +369,13 @@ class Program:
     ) -> Any:
         """Registers the program as an operator of PyTorch, and returns it: `torch.ops.mine.norm` for the name `mine::norm`.
 
-        `torch.compile`, `torch.export` and CUDA graphs take it as a whole; results get their shapes from symbols. It takes the arguments of
-        :meth:`jit` in their order and returns the results. On tensors of the CPU it runs in the simulator. Tensors that kernels update in place
-        are arguments that the operator mutates.
+        `torch.compile`, `torch.export` and CUDA graphs treat it as one operator; shapes of results follow from symbols. It takes the arguments of
+        :meth:`jit` in their order and returns the results. On CPU tensors it runs in the simulator. Tensors that kernels update in place are
+        arguments that the operator mutates.
 
-        :param backward: a function that is given `ctx` and gradients of the results, and returns gradients of the arguments, as for
+        :param backward: a function of `ctx` and the gradients of the results that returns gradients of the arguments, as for
             `torch.library.register_autograd`.
-        :param setup_context: what it needs of the forward pass; else `ctx.saved_tensors` has all arguments.
+        :param setup_context: saves data of the forward pass; by default, `ctx.saved_tensors` contains all arguments.
         :param options: options of :meth:`jit`.
         """
         return torch_operator(self, name, backward, setup_context, options)
@@ -397,13 +397,13 @@ class Program:
 
         A kernel whose body is open (D0305) is decomposed first: see :meth:`Decomposed.simulate`.
 
-        Arrays are given by the names of tensors, in one mapping or as keywords; other tensors are drawn by `seed`. A race, a read
-        of undefined elements or a difference that rounding does not explain is an :class:`Error`.
+        Arrays are given by the names of tensors, in a mapping or as keywords; other tensors are random with this `seed`. A race, a read
+        of undefined elements, or a difference that rounding does not explain raises an :class:`Error`.
 
         :param symbols: values of sizes that are known at launch.
-        :param blocks: how many blocks of each kernel run, one at least; all of them if none is given.
-        :param schedule: draws another order of warps and asynchronous copies.
-        :param budget: steps of a kernel, some eight nanoseconds each, and fewer than 2^31.
+        :param blocks: the number of blocks of each kernel to run, at least one; default: all.
+        :param schedule: the seed of a random order of warps and asynchronous copies.
+        :param budget: the maximum number of steps of a kernel, below 2^31; a step takes about eight nanoseconds.
         """
         given = dict(arrays or {})
         if twice := given.keys() & named.keys():
@@ -424,7 +424,7 @@ class Program:
         return Run(*self._native.simulate(arch, data, sizes, *numbers))
 
     def __eq__(self, other: object) -> bool:
-        """Programs are equal if their texts and all that they import are."""
+        """Programs are equal if their texts and all imports are equal."""
         return isinstance(other, Program) and self._identity == other._identity
 
     def __hash__(self) -> int:
@@ -438,7 +438,7 @@ class Program:
         return Program, (self.text, self._path)
 
     def __deepcopy__(self, memo: object) -> Program:
-        return self  # It does not change.
+        return self  # The object is immutable.
 
     def __repr__(self) -> str:
         return f"<Program of {', '.join(f'@{k}' for k in self.kernels) or 'no kernel'}>"
@@ -462,11 +462,11 @@ class Pairs(list):  # type: ignore[type-arg]
 class Tuned:
     """The measurements of :meth:`Program.tune`."""
 
-    #: The figures for people.
+    #: The measurements as text.
     text: str
-    #: The figures, as `carbyne tune --json` writes them: the card, and the candidates of each kernel, best first.
+    #: The measurements as in `carbyne tune --json`: the GPU, and the candidates of each kernel, best first.
     figures: dict[str, Any]
-    #: The program, decomposed by the fastest candidate of each kernel.
+    #: The program, decomposed with the fastest candidate of each kernel.
     decomposed: Decomposed
 
     def __str__(self) -> str:
@@ -474,9 +474,9 @@ class Tuned:
 
 
 class Decomposed:
-    """A program in which every statement names its instruction. The order of its accesses is proved.
+    """A program in which every statement names its instruction. The order of accesses is proved.
 
-    A pickle holds its text, which is read and checked again.
+    A pickle contains the text, which is parsed and checked again.
 
     >>> import carbyne, pickle
     >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
@@ -492,7 +492,7 @@ class Decomposed:
 
     @classmethod
     def _cached(cls, source: Program, how: _How, progress: Any) -> Decomposed:
-        """Takes it from the cache, or decomposes the program and keeps the result there."""
+        """Takes the decomposition from the cache, or decomposes the program and stores the result there."""
         parts = ("decomposed", _native.fingerprint(how[0]), how, *source._identity)
         entry = cache.Entry(parts, ".json")
         if (data := entry.read()) is not None:
@@ -510,7 +510,7 @@ class Decomposed:
 
     @classmethod
     def _restored(cls, source: Program, how: _How, text: str, warnings: str) -> Decomposed:
-        """Reads it from a pickle."""
+        """Restores a pickled decomposition."""
         found = source._native.restored(how, text, warnings)
         if found is None:
             raise ValueError("the pickled text is not a decomposition of the program by this version of carbyne")
@@ -528,22 +528,22 @@ class Decomposed:
 
     @property
     def text(self) -> str:
-        """The decomposed program: read it, edit it, and read it again by :class:`Program`."""
+        """The decomposed program as text, which you can edit and parse again with :class:`Program`."""
         return self._native.text
 
     @property
     def arch(self) -> str:
-        """The architecture that it is for."""
+        """The target architecture."""
         return self._native.arch
 
     @property
     def kernels(self) -> list[str]:
-        """Names of kernels in the order in which they are launched."""
+        """Names of kernels in launch order."""
         return self._native.kernels
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The choices and why they are right, as `carbyne decompose --emit json` prints them.
+        """The choices and their certificates, as in `carbyne decompose --emit json`.
 
         A program from the cache or from a pickle is decomposed once more for this.
         """
@@ -554,7 +554,7 @@ class Decomposed:
 
     @property
     def certificates(self) -> list[dict[str, Any]]:
-        """For each operation the instruction, and the relation of layouts that makes it right."""
+        """The instruction of each operation, and the relation of layouts that proves it."""
         return self.document["certificates"]
 
     @property
@@ -571,7 +571,7 @@ class Decomposed:
 
     @property
     def estimates(self) -> dict[str, Any]:
-        """Cycles of all kernels together as the model has them, registers of a thread, bytes of shared memory of a block, blocks of a
+        """The estimated cycles of all kernels together, registers per thread, bytes of shared memory per block, and blocks per
         multiprocessor."""
         return {key: value for key, value in self._best.items() if key != "choices"}
 
@@ -582,12 +582,12 @@ class Decomposed:
 
     @property
     def order(self) -> list[dict[str, Any]]:
-        """For each kernel the pairs of accesses that meet, and the proofs of their order: see :meth:`Program.check`."""
+        """The pairs of dependent accesses of each kernel, and the proofs of their order: see :meth:`Program.check`."""
         return self.document["synchronization"]
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Possible problems, with places in the text that was decomposed."""
+        """Possible problems, with places in the source text."""
         return diagnostics(self._native.warnings)
 
     @cached_property
@@ -607,7 +607,7 @@ class Decomposed:
         return self.program.explain(self.arch, **options)
 
     def draw(self, tensor: str, **options: Any) -> Picture:
-        """A tensor or a thread tensor of the decomposed text as a picture: see :meth:`Program.draw`.
+        """Draws a tensor or a thread tensor of the decomposed text: see :meth:`Program.draw`.
 
         >>> import carbyne
         >>> program = carbyne.Program("carbyne 2\\n%A:[64].f32.GL\\n%B:[64].f32.GL\\nMove @copy (%A) -> (%B)")
@@ -617,16 +617,16 @@ class Decomposed:
         return self.program.draw(tensor, **options)
 
     def cuda(self, name: str = "carbyne", *, tvm_ffi: bool = False) -> str:
-        """A file of CUDA C++ for nvcc or NVRTC: all kernels, and functions of the host.
+        """A CUDA C++ file for nvcc or NVRTC: all kernels, and host functions.
 
-        `{name}_launch` launches the kernels in their order, `{name}_workspace_bytes` says how large its workspace is.
+        `{name}_launch` launches the kernels in order, `{name}_workspace_bytes` returns the size of its workspace.
 
         :param tvm_ffi: adds a function of tvm-ffi, `__tvm_ffi_{name}`, which checks tensors and launches the kernels on them.
         """
         return self._native.cuda(name, tvm_ffi)
 
     def abi(self) -> dict[str, Any]:
-        """Tensors, parameters, grids and workspace for a launcher, as `carbyne compile --emit abi` prints it."""
+        """Tensors, parameters, grids and workspace for a launcher, as in `carbyne compile --emit abi`."""
         return json.loads(self._native.abi())
 
     def compile(self, emit: str = "cubin", *, lines: str | PathLike[str] | None = None) -> bytes:
@@ -634,7 +634,7 @@ class Decomposed:
 
         :param lines: names a file that holds the text: profilers and debuggers then show its lines.
 
-        NVRTC is looked for where `CARBYNE_NVRTC` says, in NVIDIA's packages of Python, and in CUDA toolkits.
+        NVRTC is searched in the path `CARBYNE_NVRTC`, in NVIDIA's Python packages, and in CUDA toolkits.
         """
         if emit not in ("cubin", "ptx"):
             raise ValueError(f"emit is `cubin` or `ptx`, not {emit!r}")
@@ -659,7 +659,7 @@ class Decomposed:
         return self.program.simulate(arrays, arch=self.arch, **options)
 
     def __deepcopy__(self, memo: object) -> Decomposed:
-        return self  # It does not change.
+        return self  # The object is immutable.
 
     def __repr__(self) -> str:
         return f"<Decomposed {', '.join(f'@{k}' for k in self.kernels)} for {self.arch}>"
@@ -699,7 +699,7 @@ def _files(given: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[s
 
 
 def _options(**given: Any) -> list[str]:
-    """Keywords as options of the command line."""
+    """Converts keywords to command-line options."""
     out = []
     for name, value in given.items():
         if value is True:
@@ -710,14 +710,14 @@ def _options(**given: Any) -> list[str]:
 
 
 def _listener(progress: Listener) -> Callable[..., object] | bool | None:
-    """The function as the Rust part calls it."""
+    """Wraps the function for calls from the Rust part."""
     if not callable(progress):
         return progress
     return lambda *fields: progress(Progress(*fields))
 
 
 def _gpu(device: str) -> int | None:
-    """The number of a GPU; none for the simulator."""
+    """The index of a GPU; None for the simulator."""
     if device == "simulate":
         return None
     if found := re.fullmatch(r"cuda(?::(\d{1,9}))?", str(device)):
@@ -726,14 +726,14 @@ def _gpu(device: str) -> int | None:
 
 
 def _read(path: str | PathLike[str]) -> str:
-    """A file's text; of one that is too long, enough to be refused."""
+    """The text of a file. If the text is too long, only as much as is needed to refuse it."""
     with open(os.fspath(path), "rb") as file:
         return file.read(_MAX_BYTES + 1).decode()
 
 
 def _text(argument: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"`{argument}` is no text: {value!r}")
+        raise TypeError(f"`{argument}` must be a string, not {value!r}")
     return value
 
 
@@ -742,7 +742,7 @@ def _texts(argument: str, given: Any) -> list[str]:
     if isinstance(given, str):
         return [given]
     if not isinstance(given, Iterable):
-        raise TypeError(f"`{argument}` is neither a text nor a list of texts: {given!r}")
+        raise TypeError(f"`{argument}` must be a string or a list of strings, not {given!r}")
     return [_text(f"{argument}[{i}]", value) for i, value in enumerate(given)]
 
 
@@ -751,7 +751,7 @@ def _sizes(symbols: Any) -> dict[str, int]:
     if symbols is None:
         return {}
     if not isinstance(symbols, Mapping):
-        raise TypeError(f"`symbols` is no mapping of names to integers: {symbols!r}")
+        raise TypeError(f"`symbols` must be a mapping of names to integers, not {symbols!r}")
     return {name: _number(f"symbols[{name!r}]", value) for name, value in symbols.items()}
 
 
@@ -760,38 +760,38 @@ def _number(name: str, value: Any) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"`{name}` is no integer: {value!r}") from None
+        raise TypeError(f"`{name}` must be an integer, not {value!r}") from None
     if not -(1 << 63) <= number < 1 << 63:
         raise ValueError(f"`{name}` does not fit 64 bits: {number}")
     return number
 
 
 def _count(name: str, value: Any, least: int) -> int | None:
-    """A number that may be left out."""
+    """An optional number."""
     if value is None:
         return None
     number = _number(name, value)
     if not least <= number < 1 << 31:
-        raise ValueError(f"`{name}` is {number}, and is to be from {least} to {(1 << 31) - 1}")
+        raise ValueError(f"`{name}` is {number}, but must be from {least} to {(1 << 31) - 1}")
     return number
 
 
 def _to_npy(name: str, array: Any, tensor: Tensor | None) -> bytes:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"`%{name}`: a masked array has elements without values")
-    # A number of Python has no type of its own.
+    # A Python number has no type of its own.
     has_type = tensor is None or isinstance(array, np.generic) or not isinstance(array, (int, float))
     data = np.asarray(array, dtype=None if has_type else _TYPES.get(tensor.scalar))
     if data.dtype.hasobject or data.dtype.kind in "SU" or data.dtype.fields:
         raise TypeError(f"`%{name}`: an array of {data.dtype} holds no numbers")
-    # An array that does not fit is not copied.
+    # Do not copy an array that does not fit.
     extents = tensor.extents if tensor is not None else ()
     if tensor is None or (
         all(e.isdecimal() for e in extents) and data.shape != tuple(map(int, extents))
     ):
         what = f"has the extents {list(map(int, extents))}" if tensor else "is no tensor of the program"
         raise ValueError(f"`%{name}` {what}, the array has the shape {data.shape}")
-    # Types that NumPy does not have itself, such as ml_dtypes.bfloat16, are given by their bits.
+    # Types that NumPy does not define, such as ml_dtypes.bfloat16, are passed as their bits.
     if data.dtype.kind == "V" and data.dtype.itemsize in (1, 2):
         data = data.view(np.uint8 if data.dtype.itemsize == 1 else np.uint16)
     out = io.BytesIO()

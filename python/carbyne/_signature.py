@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def of(function: Function) -> Signature:
-    """Tensors and numbers in their order; results and sizes may be left out."""
+    """Tensors and numbers in order; results and sizes are optional."""
     results = set(function.results)
     inputs = [
         Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in function.names if name not in results
     ]
-    # By position a call is given either all results or none, in the order of the text.
+    # A positional call gives either all results or none, in the order of the text.
     follow = function.names[len(inputs) :] == function.results
     kind = Parameter.POSITIONAL_OR_KEYWORD if follow else Parameter.KEYWORD_ONLY
     made = [Parameter(name, kind, default=None) for name in function.results]

@@ -1,4 +1,4 @@
-"""Programs as operators of PyTorch."""
+"""Programs as PyTorch operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._native import Function
 if TYPE_CHECKING:
     from ._program import Program
 
-#: Operators that have been registered, which live as long as the process.
+#: Registered operators, which live as long as the process.
 _LIBRARIES: list[Any] = []
 
 
@@ -25,7 +25,7 @@ def operator(
     import torch
 
     if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name):
-        raise ValueError(f"the name of an operator is such as `mine::norm`, not {name!r}")
+        raise ValueError(f"an operator has a name such as `mine::norm`, not {name!r}")
     tensors = [t for t in json.loads(program._native.tensors) if not t["is_handed_on"]]
     inputs = [t for t in tensors if not t["is_result"]]
     results = [t for t in tensors if t["is_result"]]
@@ -44,7 +44,7 @@ def operator(
         device = place(arguments)
         function = functions.get(device)
         if function is None:
-            # The simulator has no architecture of its own: the newest one has all types.
+            # The simulator accepts any architecture; the newest one has all types.
             of_cpu = {"arch": "sm_90a", **options}
             function = functions[device] = (
                 program.jit("simulate", **of_cpu) if device.type == "cpu" else program.jit(f"cuda:{device.index or 0}", **options)
@@ -75,7 +75,7 @@ def operator(
 
 
 def _saves_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    """Keeps all arguments for the backward pass."""
+    """Saves all arguments for the backward pass."""
     import torch
 
     ctx.save_for_backward(*(x for x in inputs if isinstance(x, torch.Tensor)))
@@ -83,7 +83,7 @@ def _saves_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def _parameter(tensor: Mapping[str, Any]) -> str:
     name = tensor["name"]
-    # Names of a text may be numbers and keywords.
+    # Names in a text may be numbers or Python keywords.
     if not name.isidentifier() or keyword.iskeyword(name):
         name = f"_{name}"
     if tensor["extents"] or tensor["is_output"]:
@@ -98,7 +98,7 @@ def _returned(count: int) -> str:
 
 
 def _sizes(inputs: list[Any], arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """The values of symbols: each is an extent of an argument."""
+    """The values of symbols; each is an extent of an argument."""
     sizes: dict[str, Any] = {}
     for tensor, argument in zip(inputs, arguments):
         for text, extent in zip(tensor["extents"], getattr(argument, "shape", ())):

@@ -1,12 +1,12 @@
-"""Decomposed programs and compiled kernels on disk, so that :meth:`Program.jit` decomposes and compiles a program once.
+"""Decomposed programs and compiled kernels on disk, so that :meth:`Program.jit` decomposes and compiles a program only once.
 
-The name of an entry is a hash of all that it was made from: the text with what it imports, the architecture and its instructions, options, strategies and this build
-of the package; for machine code the CUDA C++ of the kernels and the version of NVRTC. A decomposed program that comes from the cache is read and checked
-as any text is, and the order of its accesses is proved again.
+The name of an entry is a hash of all its sources. For a decomposed program, these are the text with its imports, the architecture and its atom table, the
+options, the strategies, and this build of the package; for machine code, the CUDA C++ of the kernels and the version of NVRTC. A decomposed program from
+the cache is parsed and checked like any text, and the order of its accesses is proved again.
 
-The environment variable `CARBYNE_CACHE` names the folder, which is `~/.cache/carbyne` otherwise; if it is empty, nothing is kept. Processes may share
-the folder. An entry that was cut short or damaged is thrown away. Anyone who can write to the folder decides what is run: share it only with people whom you
-trust. If the folder cannot be written to, a warning says so once, and nothing is kept.
+The environment variable `CARBYNE_CACHE` sets the folder; the default is `~/.cache/carbyne`. If the variable is empty, nothing is stored. Processes may
+share the folder. Truncated or damaged entries are deleted. Anyone who can write to the folder determines the executed code, so share it only with people
+whom you trust. If the folder is not writable, one warning is given and nothing is stored.
 
 >>> import carbyne
 >>> carbyne.cache.clear()
@@ -28,20 +28,20 @@ from . import _native
 
 __all__ = ["clear", "folder"]
 
-#: Bytes of all entries; those that were not used for the longest time make room.
+#: Maximum number of bytes of all entries; the least recently used entries are removed.
 _MOST = 1 << 30
 _NAME = re.compile(r"[0-9a-f]{64}\.(cubin|json|cby)")
 
 
 def folder() -> Path | None:
-    """The folder of the cache, which need not exist yet. None if nothing is kept."""
+    """The folder of the cache, which may not exist yet. None if nothing is stored."""
     given = os.environ.get("CARBYNE_CACHE")
     if given is not None:
         return Path(given) if given else None
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(base) if base else Path.home() / ".cache") / "carbyne"
-    except RuntimeError:  # There is no home.
+    except RuntimeError:  # There is no home folder.
         return None
 
 
@@ -53,7 +53,7 @@ def clear() -> None:
 
 
 class Entry:
-    """A place in the cache. `parts` are all that its contents are made from; `suffix` is `.cubin` or `.json`."""
+    """An entry of the cache. `parts` are all its sources; `suffix` is `.cubin` or `.json`."""
 
     def __init__(self, parts: tuple[object, ...], suffix: str) -> None:
         place = folder()
@@ -61,11 +61,11 @@ class Entry:
         self._path = place and place / (key + suffix)
 
     def read(self) -> bytes | None:
-        """The contents; None if there are none."""
+        """The content; None if the entry does not exist."""
         return self._path and _read(self._path)
 
     def write(self, data: bytes) -> None:
-        """Keeps the data, if there is a folder."""
+        """Stores the data, if there is a folder."""
         if self._path is not None:
             _write(self._path, data)
 
@@ -79,7 +79,7 @@ class Entry:
         return path if path.is_file() else None
 
     def fetch(self, make: Callable[[], bytes]) -> bytes:
-        """The contents, which are made and kept if there are none."""
+        """The content, which is created and stored if it does not exist."""
         if (found := self.read()) is None:
             found = make()
             self.write(found)
@@ -87,13 +87,13 @@ class Entry:
 
 
 def _build() -> tuple[object, ...]:
-    """An identity of this build: another build of the same version may choose other instructions."""
+    """An identity of this build. Another build of the same version may choose other instructions."""
     said = os.stat(_native.__file__)
     return _native.__version__, said.st_size, said.st_mtime_ns
 
 
 def _read(path: Path) -> bytes | None:
-    """What an entry holds, if it is what was written."""
+    """The content of an entry, if it is complete and undamaged."""
     try:
         said = os.stat(path)
         # A pipe or a device may never end.
@@ -113,7 +113,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, data: bytes, *, is_plain: bool = False) -> None:
-    """Writes an entry beside its place, then renames it: a reader sees all of it or nothing."""
+    """Writes a temporary file in the folder and renames it, so that readers see the complete entry or none."""
     written = None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def _write(path: Path, data: bytes, *, is_plain: bool = False) -> None:
             written = file.name
             file.write(data if is_plain else hashlib.sha256(data).digest() + data)
         os.replace(written, path)
-    except OSError as error:  # The disk is full, or the folder is not ours.
+    except OSError as error:  # The disk is full, or the folder is not writable.
         if written is not None:
             with contextlib.suppress(OSError):
                 os.unlink(written)
@@ -134,7 +134,7 @@ _warned = False
 
 
 def _warn(place: Path, error: OSError) -> None:
-    """Says once that nothing is kept."""
+    """Warns once that nothing is stored."""
     global _warned
     if not _warned:
         _warned = True
@@ -143,7 +143,7 @@ def _warn(place: Path, error: OSError) -> None:
 
 
 def _make_room(kept: Path) -> None:
-    """Removes the entries that were not used for the longest time, if there are too many."""
+    """Removes the least recently used entries, if there are too many."""
     used = []
     for entry in _entries():
         with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
-"""A layer of BERT-large whose kernels are written in Python: linear layers, attention, GELU and norms.
+"""A layer of BERT-large with kernels that are written in Python: linear layers, attention, GELU and norms.
 
-    python python/examples/bert_layer.py               # on a GPU, beside PyTorch: errors, and times of the layer and of its parts
+    python python/examples/bert_layer.py               # on a GPU, with PyTorch: errors, and times of the layer and its parts
     python python/examples/bert_layer.py --simulate    # a small layer on the CPU, compared with NumPy; needs no PyTorch
 
-Weights are random. Bias, residual and GELU belong to the kernels of the products, softmax to that of attention. Nothing is left to PyTorch but views.
+Weights are random. The kernels of the products include bias, residual and GELU; that of attention includes softmax. PyTorch only creates views.
 """
 
 import math
@@ -26,7 +26,7 @@ TILE = 64
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes of a layer. Those of BERT-large (J. Devlin et al., arXiv 1810.04805, section 3) are the default, and the sequences of its questions."""
+    """Sizes of a layer. The defaults are those of BERT-large (J. Devlin et al., arXiv 1810.04805, section 3), and the sequence length of its question answering."""
 
     batch: int = 1
     length: int = 384
@@ -48,7 +48,7 @@ class Config:
 
 
 def kernels(c: Config) -> dict[str, Any]:
-    """The kernels of a layer. Weights are `[outputs, inputs]`, as PyTorch has them."""
+    """The kernels of a layer. Weights are `[outputs, inputs]`, as in PyTorch."""
     M, S, H, D, F, N = c.tokens, c.length, c.heads, c.head, c.inner, c.hidden
 
     @carbyne.kernel
@@ -84,7 +84,7 @@ def kernels(c: Config) -> dict[str, Any]:
             total[...] = total * old + p.sum(axis=1)
             body.matmul(cast(p, f16), v, o)
             top[...] = new
-        # By shared memory, from which wide stores are made.
+        # Through shared memory, to make wide stores.
         y = body.move(cast(o / total, f16), "SH")
         body.move(y, body["O"][b, h, :, :].tile([B, D])[i, 0])
 
@@ -111,7 +111,7 @@ def kernels(c: Config) -> dict[str, Any]:
 
 
 def forward(c: Config, run: Mapping[str, Callable[..., Any]], w: Mapping[str, Any], x: Any) -> Any:
-    """The layer: tensors of PyTorch or arrays of NumPy, as `run` takes them. Between kernels there are only views."""
+    """The layer, for tensors of PyTorch or arrays of NumPy, as `run` needs. Between kernels there are only views."""
     heads = run["qkv"](x, w["qkv"], w["qkv_bias"]).reshape(c.batch, c.length, 3, c.heads, c.head)
     q, k, v = (heads[:, :, n].swapaxes(1, 2) for n in range(3))
     o = run["attention"](q, k, v).swapaxes(1, 2).reshape(c.tokens, c.hidden)
@@ -132,7 +132,7 @@ def tables(c: Config) -> tuple[()]:
 
 
 def of_numpy(c: Config) -> dict[str, Callable[..., Any]]:
-    """The kernels by NumPy."""
+    """The kernels in NumPy."""
 
     def attention(q, k, v):
         s = q @ k.swapaxes(2, 3) / math.sqrt(c.head)
@@ -154,7 +154,7 @@ def of_numpy(c: Config) -> dict[str, Callable[..., Any]]:
 
 
 def of_torch(c: Config) -> dict[str, Callable[..., Any]]:
-    """The kernels by PyTorch, written as models are."""
+    """The kernels in PyTorch, as models usually write them."""
     import torch.nn.functional as F
 
     return {

@@ -1,4 +1,4 @@
-"""Runs a layer of a model by carbyne, in the simulator beside NumPy, or on a GPU beside PyTorch. See `llama_layer.py` and `bert_layer.py`."""
+"""Runs a layer of a model with carbyne, in the simulator with NumPy, or on a GPU with PyTorch. See `llama_layer.py` and `bert_layer.py`."""
 
 import argparse
 import math
@@ -12,13 +12,13 @@ import numpy as np
 
 Functions = Mapping[str, Callable[..., Any]]
 
-#: Errors of a layer relative to PyTorch in binary32 or NumPy in binary64, by the Euclidean norm.
+#: Allowed error of a layer relative to PyTorch in binary32 or NumPy in binary64, in the Euclidean norm.
 TOLERANCE = 2e-3
 ROUNDS = 100
 
 
 class Layer(Protocol):
-    """A layer: its parts by carbyne, NumPy and PyTorch, and how they are called."""
+    """A layer: its parts in carbyne, NumPy and PyTorch, and the calls of the parts."""
 
     def weights(self, c: Any) -> dict[str, tuple[int, int]]: ...
     def tables(self, c: Any) -> Sequence[Any]: ...
@@ -39,7 +39,7 @@ def main(about: str, layer: Layer, small: Any, sizes: Sequence[Any]) -> None:
 
 
 def drawn(layer: Layer, c: Any) -> tuple[Any, dict[str, Any]]:
-    """The input, and weights under which sums of products have the size of what is summed."""
+    """Random input, and random weights that preserve the magnitude of values."""
     draw = np.random.default_rng(0)
     w = {
         name: (draw.standard_normal(shape) / (8 if shape[0] == 1 else math.sqrt(shape[1])) + (name in ("norm1", "norm2"))).astype(np.float16)
@@ -62,7 +62,7 @@ def simulate(layer: Layer, c: Any) -> float:
 
 
 def beside_torch(layer: Layer, c: Any) -> None:
-    """Prints errors and times of a layer and of its parts on the GPU of this machine."""
+    """Prints the errors and times of a layer and its parts on the GPU of this machine."""
     import torch
 
     x, w = drawn(layer, c)
@@ -70,7 +70,7 @@ def beside_torch(layer: Layer, c: Any) -> None:
     w = {k: torch.nn.Parameter(torch.from_numpy(v).cuda(), requires_grad=False) for k, v in w.items()}
 
     class Module(torch.nn.Module):
-        """The layer as a module of PyTorch, whose parts may be replaced."""
+        """The layer as a PyTorch module with replaceable parts."""
 
         def __init__(self, run: Functions):
             super().__init__()
@@ -100,7 +100,7 @@ def beside_torch(layer: Layer, c: Any) -> None:
         for part, arguments in calls.items():
             error = difference(operators[part](*arguments), eager[part](*(a.float() for a in arguments)))
             assert error < TOLERANCE, f"{part}: {error}"
-        # PyTorch's fastest attention here.
+        # The fastest attention of PyTorch here.
         for other in ("flash", "mem_efficient", "math"):
             getattr(torch.backends.cuda, f"enable_{other}_sdp")(False)
         errors = {name: difference(module(x), wanted) for name, module in modules.items()}
@@ -125,7 +125,7 @@ def difference(found: Any, wanted: Any) -> float:
 
 
 def medians(calls: Functions) -> dict[str, float]:
-    """Microseconds of each call: a graph of CUDA with this call alone, launched behind a write of more than the cache holds, in an order that is drawn."""
+    """Microseconds of each call. A CUDA graph contains only this call and is launched after a write of more bytes than the cache holds, in random order."""
     import torch
 
     flushed = torch.empty(256 << 20, device="cuda", dtype=torch.int8)

@@ -1,10 +1,10 @@
-"""A layer of Llama-7B whose kernels are written in Python: norms, linear layers, rotary embedding and attention.
+"""A layer of Llama-7B with kernels that are written in Python: norms, linear layers, rotary embedding and attention.
 
-    python python/examples/llama_layer.py               # on a GPU, beside PyTorch: errors, and times of the layer and of its parts
+    python python/examples/llama_layer.py               # on a GPU, with PyTorch: errors, and times of the layer and its parts
     python python/examples/llama_layer.py --simulate    # a small layer on the CPU, compared with NumPy; needs no PyTorch
 
-Weights are random. A residual is added by the kernel of the product before it; `silu` is a part of one product of the gate, and the multiplication
-by it of the other one. Softmax is a part of attention. Nothing is left to PyTorch but views.
+Weights are random. The kernel of a product also adds the residual after it. `silu` is a part of one product of the gate, the multiplication by it a part
+of the other. Softmax is a part of attention. PyTorch only creates views.
 """
 
 import math
@@ -23,7 +23,7 @@ from carbyne.language import cast, exp, f16, f32, rsqrt, silu, sqrt, where
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes of a layer. Those of Llama-7B (H. Touvron et al., arXiv 2302.13971, table 2) are the default; its context is 2048 tokens."""
+    """Sizes of a layer. The defaults are those of Llama-7B (H. Touvron et al., arXiv 2302.13971, table 2); its context is 2048 tokens."""
 
     tokens: int = 2048
     heads: int = 32
@@ -42,7 +42,7 @@ class Config:
 
 
 def kernels(c: Config) -> dict[str, Any]:
-    """The kernels of a layer. Weights are `[outputs, inputs]`, as PyTorch has them."""
+    """The kernels of a layer. Weights are `[outputs, inputs]`, as in PyTorch."""
     T, H, D, F, N = c.tokens, c.heads, c.head, c.inner, c.hidden
 
     @carbyne.kernel
@@ -54,7 +54,7 @@ def kernels(c: Config) -> dict[str, Any]:
     def qkv(X: f16[T, N], W: f16[3 * N, N]) -> {"Y": f16[T, 3 * N]}:
         return X @ W.T
 
-    # Queries and keys side by side in the rows of the product before, and the halves of each head.
+    # Queries and keys are side by side in the rows of the preceding product, and so are the halves of each head.
     rotated = f16[T, 2 * H, 2, D // 2]
     of_product = rotated.strides(3 * N, D, D // 2, 1)
 
@@ -92,7 +92,7 @@ def kernels(c: Config) -> dict[str, Any]:
     @carbyne.tile(grid={"h": H, "j": T // B}, threads=2 * B, means=attends)
     def attention(body, Q: query, K: query, V: value) -> {"O": result}:
         h, j = body.at
-        i = T // B - 1 - j  # Queries that see the most keys begin first.
+        i = T // B - 1 - j  # Queries that attend to the most keys begin first.
         rows = body["O"][h, :, :].iota(0).tile([B, 1])[i, 0]
         q = body.move(Q[h, :, :].tile([B, D])[i, 0])
         top = body.tensor(f32[B, 1], -math.inf)
@@ -110,7 +110,7 @@ def kernels(c: Config) -> dict[str, Any]:
             total[...] = total * old + p.sum(axis=1)
             body.matmul(cast(p, f16), v, o)
             top[...] = new
-        # By shared memory, from which wide stores are made.
+        # Through shared memory, to make wide stores.
         y = body.move(cast(o / total, f16), "SH")
         body.move(y, body["O"][h, :, :].tile([B, D])[i, 0])
 
@@ -134,7 +134,7 @@ def kernels(c: Config) -> dict[str, Any]:
 
 
 def forward(c: Config, run: Mapping[str, Callable[..., Any]], w: Mapping[str, Any], x: Any, cosine: Any, sine: Any) -> Any:
-    """The layer: tensors of PyTorch or arrays of NumPy, as `run` takes them. Between kernels there are only views."""
+    """The layer, for tensors of PyTorch or arrays of NumPy, as `run` needs. Between kernels there are only views."""
     T, H, D, N = c.tokens, c.heads, c.head, c.hidden
     qkv = run["qkv"](run["norm"](x, w["norm1"]), w["qkv"])
     turned = run["rotary"](qkv[:, : 2 * N].reshape(T, 2 * H, 2, D // 2), cosine, sine).reshape(T, 2 * H, D)
@@ -159,7 +159,7 @@ def tables(c: Config) -> tuple[Any, Any]:
 
 
 def of_numpy(c: Config) -> dict[str, Callable[..., Any]]:
-    """The kernels by NumPy."""
+    """The kernels in NumPy."""
     def rotary(x, cosine, sine):
         a, b, cosine, sine = x[:, :, 0], x[:, :, 1], cosine[:, None], sine[:, None]
         return np.stack((a * cosine - b * sine, b * cosine + a * sine), 2)
@@ -187,7 +187,7 @@ def of_numpy(c: Config) -> dict[str, Callable[..., Any]]:
 
 
 def of_torch(c: Config) -> dict[str, Callable[..., Any]]:
-    """The kernels by PyTorch, written as models are."""
+    """The kernels in PyTorch, as models usually write them."""
     import torch
     import torch.nn.functional as F
 

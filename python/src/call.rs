@@ -1,4 +1,4 @@
-//! Functions of Python that launch the kernels of a program on tensors of other libraries.
+//! Python functions that launch the kernels of a program on tensors of other libraries.
 
 use crate::dlpack;
 use crate::kernels::{List, is_about_arguments, shown, word_of_integer, word_of_number};
@@ -16,16 +16,16 @@ use std::sync::Arc;
 pyo3::import_exception!(carbyne, ArgumentError);
 pyo3::import_exception!(carbyne, Error);
 
-/// The kernels of a program as a function of tensors: `Program.jit` makes it.
+/// The kernels of a program as a function of tensors; `Program.jit` makes it.
 ///
-/// Tensors are given in the order of the text, or by name. They are those of PyTorch, CuPy, JAX and
-/// NumPy, and of any library that has DLPack. Results, which the kernels write as a whole before
-/// they read them, may be left out: they are made and returned. Sizes are taken from shapes; those
-/// that no shape states are given by name. An argument that does not fit is an `ArgumentError`, and
-/// nothing is launched.
+/// Tensors are given in the order of the text, or by name. They are tensors of PyTorch, CuPy, JAX
+/// and NumPy, and of any library that supports DLPack. Results are tensors that the kernels write
+/// completely before they read them. Results that are not given are created and returned. Sizes are
+/// taken from shapes; sizes that no shape states are given by name. An argument that does not fit
+/// is an `ArgumentError`, and nothing is launched.
 ///
-/// Kernels are launched on the current stream of the tensors' library, and are not waited for. JAX
-/// has no current stream: with its arrays, the call waits for the kernels.
+/// Kernels are launched on the current stream of the tensors' library. The call does not wait for
+/// them. JAX has no current stream: with its arrays, the call waits for the kernels.
 #[pyclass(frozen, name = "Function", module = "carbyne")]
 pub(crate) struct Function {
     kernels: Arc<Kernels>,
@@ -46,7 +46,7 @@ struct Arguments<'py> {
 }
 
 impl Function {
-    /// `gpu` is the number of the GPU on which the kernels are loaded; None for the simulator.
+    /// `gpu` is the index of the GPU on which the kernels are loaded; None for the simulator.
     pub(crate) fn new(kernels: Kernels, gpu: Option<u32>, decomposed: Py<PyAny>) -> Function {
         let device = gpu.map_or("simulate".to_owned(), |gpu| format!("cuda:{gpu}"));
         Function { kernels: Arc::new(kernels), device, decomposed }
@@ -60,7 +60,7 @@ impl Function {
         PyTypeError::new_err(format!("{what}; call it as `{}`", self.signature()))
     }
 
-    /// An error of a call as an exception.
+    /// Converts an error of a call to an exception.
     fn wrong(&self, error: &Diagnostic) -> PyErr {
         let given = shown(&self.kernels, error);
         if is_about_arguments(error) {
@@ -94,7 +94,7 @@ impl Function {
             }
         }
         if given.len() == parameters.len() {
-            // Nothing is left out, and nothing is named, or it is named twice.
+            // The usual case: all arguments are given by position, or one of them is also named.
             for (place, value) in objects.iter_mut().zip(given) {
                 if place.replace(value).is_some() {
                     return Err(self.misfit("an argument is given twice"));
@@ -142,8 +142,8 @@ impl Function {
         Ok(arguments)
     }
 
-    /// Makes the results that are left out, by the library of the first tensor that is given.
-    /// Returns the numbers of their parameters.
+    /// Creates the missing results with the library of the first given tensor. Returns the indices
+    /// of their parameters.
     fn fill(&self, arguments: &mut Arguments<'_>) -> PyResult<Vec<usize>> {
         if arguments.objects.iter().all(Option::is_some) {
             return Ok(vec![]);
@@ -156,7 +156,7 @@ impl Function {
         let like = arguments.objects.iter().zip(&arguments.tensors);
         let mut like = like.filter_map(|(object, t)| Some((object.clone()?, t.as_ref()?.library)));
         let Some((like, library)) = like.next() else {
-            return Err(self.misfit("no tensor is given, so that a result would lie nowhere"));
+            return Err(self.misfit("no tensor is given, so the device of a result is unknown"));
         };
         for (i, shape) in &results {
             let made = library.empty(&like, shape)?;
@@ -191,8 +191,7 @@ impl Function {
         self.parameters().iter().map(|p| p.name.clone()).collect()
     }
 
-    /// The call as a person writes it, such as `f(A, B, [C])`: results that may be left out stand
-    /// in brackets.
+    /// The call in words, such as `f(A, B, [C])`: brackets surround results that a call may omit.
     #[getter]
     fn signature(&self) -> String {
         let name =
@@ -200,8 +199,8 @@ impl Function {
         format!("f({})", self.parameters().iter().map(name).collect::<Vec<_>>().join(", "))
     }
 
-    /// Launches the kernels on the current stream, and does not wait for them. Returns the results
-    /// that were left out.
+    /// Launches the kernels on the current stream and does not wait for them. Returns the results
+    /// that were not given.
     #[pyo3(signature = (*given, **named))]
     fn __call__<'py>(
         &self,
@@ -220,7 +219,7 @@ impl Function {
         })
     }
 
-    /// Names of the parameters that a call may leave out.
+    /// Names of the parameters that a call may omit.
     #[getter]
     fn results(&self) -> Vec<String> {
         let results = self.parameters().iter().filter(|p| p.is_result);
@@ -233,7 +232,7 @@ impl Function {
         slf.py().import("carbyne._signature")?.call_method1("of", (slf,))
     }
 
-    /// A function does not change.
+    /// Returns the function itself, which is immutable.
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -242,24 +241,24 @@ impl Function {
         slf
     }
 
-    /// Where it is unpickled, the kernels are compiled again, or machine code is taken from the
+    /// When the pickle is read, the kernels are compiled again, or machine code is taken from the
     /// cache.
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, (String,))> {
         Ok((self.decomposed.getattr(py, "jit")?, (self.device.clone(),)))
     }
 
-    /// The function as one of tvm-ffi, a `tvm_ffi.Function`: any library that calls such functions
-    /// launches the kernels, without the interpreter.
+    /// The function as a function of tvm-ffi, a `tvm_ffi.Function`. Any library that calls such
+    /// functions launches the kernels, without the Python interpreter.
     ///
-    /// It takes all tensors and numbers in the order of the text, results too, and behind them
-    /// sizes that no tensor states. Kernels are launched on the stream of tvm-ffi's environment.
-    /// What does not fit is a `ValueError` or a `TypeError`. It needs the package `apache-tvm-ffi`:
-    /// `pip install carbyne[tvm-ffi]`.
+    /// It takes all tensors and numbers in the order of the text, including results, followed by
+    /// sizes that no tensor states. Kernels are launched on the stream of tvm-ffi's environment. An
+    /// argument that does not fit is a `ValueError` or a `TypeError`. It needs the package
+    /// `apache-tvm-ffi`: `pip install carbyne[tvm-ffi]`.
     fn tvm_ffi<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         tvm_ffi::function(py, &self.kernels)
     }
 
-    /// As which tvm-ffi takes the function where it is an argument.
+    /// Converts the function to a tvm-ffi object if it is an argument of a tvm-ffi function.
     fn __tvm_ffi_object__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.tvm_ffi(py)
     }
@@ -277,7 +276,7 @@ impl Function {
         let devices = match kernels.runs_on() {
             RunsOn::Gpus(devices) => devices,
             RunsOn::Simulator(simulator) => {
-                // SAFETY: their libraries keep the tensors while the call lasts.
+                // SAFETY: their libraries keep the tensors during the call.
                 let run = || unsafe { kernels.simulate(simulator, &given, words, symbols) };
                 return interruptible(py, run)?.map_err(|e| self.wrong(&e));
             }
@@ -287,8 +286,8 @@ impl Function {
         };
         let device = first.view().device;
         let place = Place { device, stream: if device.is_cuda() { first.stream() } else { 0 } };
-        // SAFETY: the tensors' libraries keep them until work on the stream is done: they free
-        // memory in the order of the stream.
+        // SAFETY: the tensors' libraries keep them until the work on the stream is complete,
+        // because they free memory in stream order.
         let launched = unsafe { kernels.launch(devices, &given, words, symbols, place) };
         launched.map_err(|e| self.wrong(&e))?;
         if arguments.tensors.iter().flatten().any(|t| t.library.waits) {
@@ -299,7 +298,7 @@ impl Function {
     }
 }
 
-/// An integer of Python; none if it has more than 128 bits.
+/// Converts a Python integer; `None` if it has more than 128 bits.
 fn integer(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<i128>> {
     if !value.is_instance_of::<PyInt>() && !value.hasattr("__index__")? {
         let kind = value.get_type().name()?;
@@ -327,8 +326,8 @@ fn word(parameter: &Parameter, value: &Bound<'_, PyAny>) -> PyResult<Word> {
     Ok(word_of_number(scalar, number))
 }
 
-/// An error of another library about an argument. What ends a program, such as Ctrl-C, stays what
-/// it is.
+/// Converts an error of another library about an argument. Exceptions that end a program, such as
+/// that of Ctrl-C, are unchanged.
 fn about(py: Python<'_>, parameter: &Parameter, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyException>(py) {
         return error;

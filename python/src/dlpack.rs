@@ -1,8 +1,8 @@
-//! Tensors of other libraries by DLPack 1.x, without copies:
+//! Tensors of other libraries through DLPack 1.x, without copies:
 //! <https://dmlc.github.io/dlpack/latest/c_api.html>.
 //!
-//! A library whose type of tensors has the attribute `__dlpack_c_exchange_api__` (DLPack 1.3) is
-//! asked through functions of C, others by their method `__dlpack__`.
+//! If the tensor type of a library has the attribute `__dlpack_c_exchange_api__` (DLPack 1.3), its
+//! C functions are used, otherwise the method `__dlpack__`.
 #![allow(unsafe_code, reason = "structures that DLPack defines for C")]
 
 use carbyne_launch::call::{Device, DlDataType, DlDevice, DlTensor, NoTensor, Shape, View};
@@ -15,7 +15,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::{Mutex, PoisonError};
 
-/// `DLManagedTensor`, as far as it is read.
+/// The read part of `DLManagedTensor`.
 #[repr(C)]
 struct Managed {
     tensor: DlTensor,
@@ -46,31 +46,32 @@ pub(crate) struct Exchange {
     current_stream: Option<unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int>,
 }
 
-// SAFETY: the table is constant, and its functions may be called by any thread that holds the
-// interpreter's lock.
+// SAFETY: the table is constant, and any thread that holds the interpreter's lock may call its
+// functions.
 unsafe impl Sync for Exchange {}
 
-/// How a library's tensors are read and made.
+/// The functions that read and create the tensors of a library.
 pub(crate) struct Library {
-    /// Its functions of C, if it has them.
+    /// The C functions of the library, if any.
     exchange: Option<&'static Exchange>,
     /// An object of `carbyne._arrays.Library`.
     python: Py<PyAny>,
-    /// Whether its tensors never change.
+    /// Whether the tensors are immutable.
     is_read_only: bool,
-    /// Whether it does not know streams of others, so that a call waits for its kernels.
+    /// Whether the library does not support streams of others, so that a call waits for its
+    /// kernels.
     pub(crate) waits: bool,
 }
 
-/// The libraries whose tensors were given so far, by type. Types are kept alive, as libraries are.
+/// The libraries of the tensors given so far, by type. Types and libraries are never freed.
 static LIBRARIES: Mutex<Vec<(usize, &'static Library)>> = Mutex::new(vec![]);
 
 thread_local! {
-    /// The type of the last tensor of this thread, with its library.
+    /// The type of this thread's last tensor, with its library.
     static LAST: Cell<(usize, Option<&'static Library>)> = const { Cell::new((0, None)) };
 }
 
-/// The library of a tensor; none if the object is no tensor.
+/// The library of a tensor; `None` if the object is not a tensor.
 pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static Library>> {
     let address = object.get_type_ptr().addr();
     let (last, library) = LAST.get();
@@ -78,7 +79,7 @@ pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static Lib
         return Ok(library);
     }
     let found = found(object)?;
-    // A type that is not kept may make way for another one.
+    // The address of a type that is not in the table may be reused by another type.
     if found.is_some() {
         LAST.set((address, found));
     }
@@ -109,7 +110,7 @@ fn found(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static Library>> {
         waits: python.getattr("waits")?.extract()?,
         python: python.unbind(),
     }));
-    // The address stays that of this type.
+    // Never free the type, so that its address stays unique.
     std::mem::forget(kind);
     let mut known = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
     known.push((address, library));
@@ -117,7 +118,7 @@ fn found(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static Library>> {
 }
 
 impl Library {
-    /// A new tensor on the device of another one.
+    /// Creates a tensor on the device of another one.
     pub(crate) fn empty<'py>(
         &self,
         like: &Bound<'py, PyAny>,
@@ -131,7 +132,7 @@ impl Library {
     }
 }
 
-/// Functions of the first version; none if there are none, or none that this code knows.
+/// The C functions of DLPack version 1; `None` if the type has none of this version.
 fn exchange(kind: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
     const NAME: &CStr = c"dlpack_exchange_api";
     let Some(capsule) = kind.getattr_opt("__dlpack_c_exchange_api__")? else { return Ok(None) };
@@ -148,20 +149,20 @@ fn exchange(kind: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
     }
 }
 
-/// A tensor of another library, for as long as a call lasts.
+/// A tensor of another library during a call.
 pub(crate) struct Given<'py> {
     tensor: DlTensor,
     is_read_only: bool,
-    /// The stream that waits for its library's work on it, if that was to be told.
+    /// The stream that waits for the library's work on the tensor, if one was requested.
     stream: Option<u64>,
     pub(crate) library: &'static Library,
-    /// Keeps extents and strides. Without it, the object itself does.
+    /// The owner of extents and strides. If `None`, the object itself owns them.
     _kept: Option<Bound<'py, PyCapsule>>,
 }
 
 impl<'py> Given<'py> {
-    /// Reads where a tensor lies. Nothing waits, unless its library knows no current stream: then
-    /// the legacy default stream of CUDA waits for the library's work on the tensor.
+    /// Reads the description of a tensor. No stream waits, unless the library has no current
+    /// stream: then the legacy default stream of CUDA waits for the library's work on the tensor.
     pub(crate) fn read(
         object: &Bound<'py, PyAny>,
         library: &'static Library,
@@ -177,7 +178,7 @@ impl<'py> Given<'py> {
                 strides: null(),
                 byte_offset: 0,
             };
-            // SAFETY: the object is of the type whose table this is, and the result is of DLPack's
+            // SAFETY: the table belongs to the type of the object, and the result has DLPack's
             // layout.
             let status = unsafe { read(object.as_ptr().cast(), &mut tensor) };
             if status != 0 {
@@ -191,12 +192,12 @@ impl<'py> Given<'py> {
         let (name, versioned) = (c"dltensor", c"dltensor_versioned");
         if let Ok(pointer) = capsule.pointer_checked(Some(versioned)) {
             let managed: *const Versioned = pointer.as_ptr().cast_const().cast();
-            // SAFETY: a capsule of this name holds this structure, and keeps it while it is not
-            // consumed. Its beginning is the same in all versions.
+            // SAFETY: a capsule with this name contains this structure until it is consumed. The
+            // beginning of the structure is equal in all versions.
             let managed = unsafe { &*managed };
             if managed.version[0] != 1 {
                 let [major, minor] = managed.version;
-                let text = format!("a tensor of DLPack {major}.{minor}, and 1.x is read");
+                let text = format!("a tensor of DLPack {major}.{minor}; version 1.x is needed");
                 return Err(PyBufferError::new_err(text));
             }
             let is_read_only = library.is_read_only || managed.flags & READ_ONLY != 0;
@@ -211,14 +212,14 @@ impl<'py> Given<'py> {
         Ok(Given { tensor, is_read_only, stream: Some(stream), library, _kept: Some(capsule) })
     }
 
-    /// The tensor as the launcher takes it.
+    /// The tensor in the form that the launcher needs.
     pub(crate) fn view(&self) -> View<'_> {
-        // SAFETY: DLPack states that there are as many extents and strides as modes; `_kept` keeps
+        // SAFETY: DLPack states that there is one extent and one stride per mode; `_kept` owns
         // them.
         unsafe { self.tensor.view(self.is_read_only) }
     }
 
-    /// The current stream of its library on its device, a CUDA device.
+    /// The current stream of the library on the tensor's CUDA device.
     pub(crate) fn stream(&self) -> u64 {
         let (mut stream, device) = (null_mut(), self.tensor.device);
         let current = self.library.exchange.and_then(|t| t.current_stream);
@@ -231,26 +232,26 @@ impl<'py> Given<'py> {
         self.stream.unwrap_or(stream.addr() as u64)
     }
 
-    /// The tensor as one that is new, and may be written.
+    /// Marks a new tensor as writable.
     pub(crate) fn writable(self) -> Self {
         Given { is_read_only: false, ..self }
     }
 }
 
-/// The tensor, if it is one.
+/// Checks that the description is a tensor.
 fn whole(tensor: DlTensor) -> PyResult<DlTensor> {
-    // SAFETY: DLPack states that there are as many extents as modes.
+    // SAFETY: DLPack states that there is one extent per mode.
     let whole = unsafe { tensor.whole() };
     whole.map_err(|e: NoTensor| PyBufferError::new_err(e.to_string()))
 }
 
-/// A tensor as a capsule, of the newest version that its library knows, and the library's current
+/// A tensor as a capsule in the newest version that its library supports, and the library's current
 /// stream. The stream waits for the library's work on the tensor.
 fn capsule<'py>(
     object: &Bound<'py, PyAny>,
     library: &Library,
 ) -> PyResult<(Bound<'py, PyCapsule>, u64)> {
-    /// DLPack's number of CUDA's legacy default stream, which is 0 elsewhere.
+    /// The number of CUDA's legacy default stream in DLPack; elsewhere it is 0.
     const LEGACY: u64 = 1;
     let py = object.py();
     let (kind, _): (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;

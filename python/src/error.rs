@@ -1,4 +1,4 @@
-//! Diagnostics as exceptions of Python.
+//! Converts diagnostics to Python exceptions.
 
 use carbyne::documents::{self, Refused};
 use carbyne_embed::{Diagnostic, Diagnostics};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 pyo3::import_exception!(carbyne, Error);
 
-/// Options of the command line that messages name, as keywords of Python.
+/// Command-line options in messages, and the corresponding Python keywords.
 const KEYWORDS: [(&str, &str); 9] = [
     ("`--sym NAME=VALUE`", "`symbols={'NAME': VALUE}`"),
     ("`--strategy FILE`", "`strategies=`"),
@@ -21,12 +21,12 @@ const KEYWORDS: [(&str, &str); 9] = [
     ("`--", "`"),
 ];
 
-/// A message of the command line with keywords of Python in the places of options.
+/// Replaces command-line options in a message by Python keywords.
 fn spoken(text: &str) -> String {
     KEYWORDS.iter().fold(text.to_owned(), |text, (option, keyword)| text.replace(option, keyword))
 }
 
-/// Diagnostics as the text for people and all of them as JSON: the arguments of `carbyne.Error`.
+/// The arguments of `carbyne.Error`: the diagnostics as text for people, and as JSON.
 pub(crate) fn shown(name: &str, text: &str, list: &[Diagnostic]) -> (String, String) {
     let one = |d: &Diagnostic| Diagnostic { help: d.help.as_deref().map(spoken), ..d.clone() };
     let list: Vec<Diagnostic> = list.iter().map(one).collect();
@@ -34,13 +34,13 @@ pub(crate) fn shown(name: &str, text: &str, list: &[Diagnostic]) -> (String, Str
     (documents::rendered(name, text, &list, false), Value::from(documents).to_string())
 }
 
-/// Errors of a program as an exception of Python.
+/// Converts errors of a program to a Python exception.
 pub(crate) fn refused(name: &str, text: &str, errors: Diagnostics) -> PyErr {
     Error::new_err(shown(name, text, &errors.into_vec()))
 }
 
-/// Turns the errors of a command into an exception of Python. A mistake outside of the program is a
-/// wrong argument.
+/// Converts errors of a command to a Python exception. An error outside of the program is a wrong
+/// argument.
 pub(crate) fn of_command(refused: &Refused) -> PyErr {
     match refused.errors.as_slice() {
         [one] if one["code"].is_null() => {

@@ -1,24 +1,24 @@
-//! Calls from Python and by tvm-ffi have these in common.
+//! Common parts of calls from Python and from tvm-ffi.
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;
 use carbyne_launch::call::{Kernels, Word};
 use smallvec::SmallVec;
 
-/// One thing for each of a few parameters.
+/// A list with one entry per parameter.
 pub(crate) type List<T> = SmallVec<[T; 8]>;
 
-/// An error of a call as the text for people and as JSON.
+/// An error of a call as text for people, and as JSON.
 pub(crate) fn shown(kernels: &Kernels, error: &Diagnostic) -> (String, String) {
     crate::error::shown("<program>", kernels.text_of(error), std::slice::from_ref(error))
 }
 
-/// Whether an error is about arguments, and not about the program or the GPU.
+/// Whether an error is about arguments, not about the program or the GPU.
 pub(crate) fn is_about_arguments(error: &Diagnostic) -> bool {
     matches!(error.code, Code::BadInput | Code::SymbolValue | Code::Symbolic)
 }
 
-/// The bytes of an integer; none if the type does not hold it.
+/// The bytes of an integer; `None` if the type cannot represent it.
 pub(crate) fn word_of_integer(scalar: Scalar, value: i128) -> Option<Word> {
     let (least, most) = scalar.int_range()?;
     let fits = (least..=most).contains(&value);

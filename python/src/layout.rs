@@ -6,13 +6,13 @@ use carbyne_ir::layout::ComposedLayout;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// The answer to a request of layout algebra, both as JSON.
+/// Answers a request of layout algebra. Request and answer are JSON.
 #[pyfunction]
 pub(crate) fn calculate(request: &str) -> String {
     documents::calculated(request).to_string()
 }
 
-/// A layout as an SVG; with a tile's shape, a thread-value layout of that tile.
+/// Draws a layout as SVG; with the shape of a tile, a thread-value layout of the tile.
 #[pyfunction]
 #[pyo3(signature = (layout, tile=None))]
 pub(crate) fn draw(layout: &str, tile: Option<&str>) -> PyResult<String> {

@@ -1,7 +1,7 @@
-//! The part of the Python package `carbyne` that is Rust: programs, what they are decomposed to,
-//! and layout algebra.
+//! The Rust part of the Python package `carbyne`: programs, their decompositions, and layout
+//! algebra.
 //!
-//! The package in `../carbyne` wraps it: documents come as JSON texts, arrays as the bytes of
+//! The package in `../carbyne` wraps it. Documents are passed as JSON texts, arrays as the bytes of
 //! `.npy` files. Long work releases the interpreter's lock.
 
 mod call;
@@ -23,7 +23,7 @@ use program::{Found, Source};
 use pyo3::prelude::*;
 use std::ffi::OsString;
 
-/// Name, newest architecture that it runs, and multiprocessors of the GPU of a number.
+/// The name of a GPU, the newest architecture that it runs, and its number of multiprocessors.
 #[pyfunction]
 #[cfg(feature = "gpu")]
 fn gpu(number: u32) -> PyResult<(String, Option<&'static str>, u32)> {
@@ -33,14 +33,14 @@ fn gpu(number: u32) -> PyResult<(String, Option<&'static str>, u32)> {
     Ok((info.name, own.map(|a| a.as_str()), info.multiprocessors))
 }
 
-/// Refuses: the package was built without GPU support.
+/// Reports an error: the package was built without GPU support.
 #[pyfunction]
 #[cfg(not(feature = "gpu"))]
 fn gpu(_number: u32) -> PyResult<(String, Option<&'static str>, u32)> {
     Err(refused("GPU", "", [*carbyne_launch::without_gpu()].into_iter().collect()))
 }
 
-/// The command line; the first argument is the program's own name. Returns its exit code.
+/// Runs the command line. The first argument is the program name. Returns the exit code.
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<OsString>) -> i32 {
     py.detach(|| {
@@ -51,7 +51,7 @@ fn main(py: Python<'_>, arguments: Vec<OsString>) -> i32 {
     })
 }
 
-/// Major and minor version of NVRTC.
+/// The major and minor version of NVRTC.
 #[pyfunction]
 fn nvrtc_version() -> PyResult<(i32, i32)> {
     let found = nvrtc::find();
@@ -59,7 +59,7 @@ fn nvrtc_version() -> PyResult<(i32, i32)> {
     Ok(found.version())
 }
 
-/// A number that changes with the instructions of an architecture.
+/// A number that changes with the atom table of an architecture.
 #[pyfunction]
 fn fingerprint(arch: &str) -> PyResult<u64> {
     Ok(program::table(arch, &[])?.fingerprint())

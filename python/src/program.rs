@@ -1,4 +1,4 @@
-//! Programs, and what they are decomposed to.
+//! Programs and their decompositions.
 
 use crate::call::Function;
 use crate::error::{of_command, refused};
@@ -28,7 +28,7 @@ use std::path::PathBuf;
 /// Outputs by name as `.npy` files, and a report as JSON.
 type Ran<'py> = (BTreeMap<String, Bound<'py, PyBytes>>, String);
 
-/// The atoms of an architecture, without those that match one of the patterns.
+/// The atom table of an architecture, without atoms that match a pattern.
 pub(crate) fn table(arch: &str, forbidden: &[String]) -> PyResult<AtomTable> {
     let arch = arch.parse::<Arch>();
     let arch = arch.map_err(|e| PyValueError::new_err(format!("{e}; {}", e.help())))?;
@@ -36,8 +36,8 @@ pub(crate) fn table(arch: &str, forbidden: &[String]) -> PyResult<AtomTable> {
         .map_err(|e| PyValueError::new_err(format!("forbid: {e}; {}", e.help())))
 }
 
-/// How a program is decomposed: architecture, atoms that may not be used, strategies by name and
-/// text, the keywords of Python, and the text of a database of tuned pins.
+/// The options of a decomposition: architecture, forbidden atoms, strategies by name and text, the
+/// Python keywords, and the text of a database of tuned pins.
 #[derive(FromPyObject)]
 pub(crate) struct How(
     String,
@@ -73,20 +73,20 @@ impl How {
     }
 }
 
-/// A program that is well formed.
+/// A well-formed program.
 #[pyclass(frozen, name = "Program", module = "carbyne._native")]
 pub(crate) struct Source {
     name: String,
-    /// The file that the text comes from.
+    /// The file of the text.
     file: Option<PathBuf>,
-    /// The module as it is written, without what it imports.
+    /// The module without its imports.
     written: Module,
     checked: Checked,
 }
 
 impl Source {
-    /// A table that has all that the program names: of an architecture, or of the oldest one that
-    /// does.
+    /// The atom table of the given architecture, or of the oldest architecture that has all atoms
+    /// of the program.
     fn table(&self, arch: Option<&str>) -> PyResult<Option<AtomTable>> {
         let given = arch.map(|arch| table(arch, &[])).transpose()?;
         let found = documents::fitting(self.checked.program(), given);
@@ -96,7 +96,7 @@ impl Source {
 
 #[pymethods]
 impl Source {
-    /// Reads a text; `path` is that of the file that it comes from, if there is one.
+    /// Parses a text; `path` is the file of the text, if any.
     #[new]
     #[pyo3(signature = (text, path=None))]
     fn new(py: Python<'_>, text: &str, path: Option<PathBuf>) -> PyResult<Self> {
@@ -115,20 +115,20 @@ impl Source {
         self.checked.text()
     }
 
-    /// The text as `carbyne fmt` prints it.
+    /// The text in the form of `carbyne fmt`.
     fn formatted(&self) -> String {
         text::print(&self.written)
     }
 
-    /// The program with what it imports, as `carbyne fmt` would print it. Programs whose texts are
-    /// the same up to imports are the same.
+    /// The program with its imports, in the form of `carbyne fmt`. Programs are equal if these
+    /// texts are equal.
     #[getter]
     fn linked(&self) -> String {
         text::print(self.checked.module())
     }
 
-    /// Runs a command of the command line, in whose arguments `-` stands for the text, and returns
-    /// what it writes.
+    /// Runs a command of the command line and returns its output. `-` in the arguments stands for
+    /// the text.
     #[pyo3(signature = (arguments, progress=None))]
     fn command(
         &self,
@@ -142,7 +142,7 @@ impl Source {
         done.map_err(|said| of_command(&said))
     }
 
-    /// All that a launcher must know of a program that names its instructions, as JSON.
+    /// The data for a launcher as JSON; the program must name its instructions.
     #[pyo3(signature = (arch=None))]
     fn abi(&self, arch: Option<&str>) -> PyResult<String> {
         let table = self.table(arch)?.ok_or_else(no_architecture)?;
@@ -153,7 +153,7 @@ impl Source {
         Ok(documents::abi(&kernels, program, &table))
     }
 
-    /// Names of kernels; empty where one has none.
+    /// Names of kernels; empty for a kernel without a name.
     #[getter]
     fn kernels(&self) -> Vec<String> {
         kernels(self.checked.program())
@@ -173,7 +173,7 @@ impl Source {
         Value::from(tensors(self.checked.program())).to_string()
     }
 
-    /// Pairs of accesses of each kernel that names its instructions, as JSON, and warnings, as
+    /// The pairs of accesses of each kernel that names its instructions, as JSON, and warnings, as
     /// JSON.
     #[pyo3(signature = (arch=None))]
     fn check(&self, py: Python<'_>, arch: Option<&str>) -> PyResult<(Vec<String>, String)> {
@@ -211,9 +211,8 @@ impl Source {
         Ok(Found { name, text, found, reports, table, how, declared, known })
     }
 
-    /// Takes a text to which the program was decomposed before, and the warnings of that time. The
-    /// text is read and checked again, and the order of its accesses is proved. None if it is not
-    /// complete, or wrong.
+    /// Restores a decomposition from its text and its warnings. The text is parsed and checked
+    /// again, and the order of its accesses is proved. None if the text is incomplete or wrong.
     fn restored(
         &self,
         py: Python<'_>,
@@ -237,7 +236,7 @@ impl Source {
         Ok(again.map(found))
     }
 
-    /// Executes the program as it stands.
+    /// Executes the program without decomposing it.
     #[pyo3(signature = (arch, arrays, symbols, blocks=None, schedule=None, seed=0, budget=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn simulate<'py>(
@@ -270,14 +269,14 @@ pub(crate) struct Found {
     reports: documents::Reports,
     table: AtomTable,
     how: Decomposition,
-    /// Tensors that the text declares; strategies may add others.
+    /// Names of the tensors that the text declares; strategies may add others.
     declared: BTreeSet<String>,
-    /// Warnings as JSON of a program that was restored. Nothing is known of how it was found.
+    /// The warnings of a restored program as JSON. Its choices are unknown.
     known: Option<String>,
 }
 
 impl Found {
-    /// The kernels as CUDA C++ without functions of the host.
+    /// The kernels as CUDA C++ without host functions.
     fn kernels_printed(&self, lines: Option<&str>) -> PyResult<(String, Vec<CudaKernel>)> {
         let program = &self.found.program;
         let all: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
@@ -303,19 +302,19 @@ impl Found {
         kernels(&self.found.program)
     }
 
-    /// The choices and why they are right, as JSON.
+    /// The choices and their certificates, as JSON.
     fn document(&self, py: Python<'_>) -> PyResult<String> {
         let how = (&self.table, &self.how);
         interruptible(py, || documents::decomposition(&self.found, &self.reports, &self.text, how))
     }
 
-    /// Whether it was restored: then nothing is known of how it was found.
+    /// Whether the program was restored, so that its choices are unknown.
     #[getter]
     fn is_restored(&self) -> bool {
         self.known.is_some()
     }
 
-    /// Warnings in the text that was decomposed, as JSON.
+    /// Warnings with places in the source text, as JSON.
     #[getter]
     fn warnings(&self) -> String {
         if let Some(known) = &self.known {
@@ -325,8 +324,8 @@ impl Found {
         Value::from(list).to_string()
     }
 
-    /// A file of CUDA C++: all kernels, and functions of the host whose names begin with this one;
-    /// if asked, one of tvm-ffi, too.
+    /// A CUDA C++ file: all kernels, and host functions whose names begin with `name`; with
+    /// `tvm_ffi`, also a function of tvm-ffi.
     #[pyo3(signature = (name, tvm_ffi=false))]
     fn cuda(&self, name: &str, tvm_ffi: bool) -> PyResult<String> {
         let program = &self.found.program;
@@ -336,18 +335,18 @@ impl Found {
         Ok(printed.map_err(|e| refused(&self.name, &self.found.text, e))?.0)
     }
 
-    /// All that a launcher must know, as JSON.
+    /// The data for a launcher, as JSON.
     fn abi(&self) -> PyResult<String> {
         let (_, kernels) = self.kernels_printed(None)?;
         Ok(documents::abi(&kernels, &self.found.program, &self.table))
     }
 
-    /// The kernels as CUDA C++, as NVRTC compiles them.
+    /// The kernels as CUDA C++ for NVRTC.
     fn source(&self) -> PyResult<String> {
         Ok(self.kernels_printed(None)?.0)
     }
 
-    /// The kernels as a function of tensors: of machine code on the GPU of that number, or on the
+    /// The kernels as a function of tensors: with machine code for the GPU of this index, or in the
     /// simulator.
     fn function(
         &self,
@@ -398,14 +397,14 @@ fn kernels(program: &Program) -> Vec<String> {
     program.kernels.iter().map(name).collect()
 }
 
-/// Tensors of the caller, and numbers, which are tensors without modes.
+/// Tensors and numbers of the caller; a number is a tensor without modes.
 fn of_caller(program: &Program) -> impl Iterator<Item = (BufferId, &Buffer)> {
     program.buffers.iter().filter(|(_, b)| b.is_global() || b.is_number())
 }
 
-/// The caller's tensors and numbers: name, scalar type, the type that libraries of arrays call it
-/// by, extents, strides if each mode has one and no element is packed, whether a kernel writes it,
-/// whether that is before it is read, and whether it only passes data from one kernel to another.
+/// The caller's tensors and numbers: name, scalar type, type name in array libraries, extents,
+/// strides (if each mode has one stride and elements are not packed), whether a kernel writes it,
+/// whether it is written before it is read, and whether it only passes data between kernels.
 fn tensors(program: &Program) -> Vec<Value> {
     let (written, results, handed_on) = (written(program), results(program), handed_on(program));
     let of = |(id, b): (BufferId, &Buffer)| {
@@ -425,7 +424,8 @@ fn tensors(program: &Program) -> Vec<Value> {
     of_caller(program).map(of).collect()
 }
 
-/// The strides of a tensor's modes; none if one of them has several, or if elements are packed.
+/// The strides of a tensor's modes; `None` if a mode has several strides, or if elements are
+/// packed.
 fn strides(program: &Program, buffer: BufferId) -> Option<Vec<String>> {
     match Form::of(program, buffer).ok()? {
         Form::Modes(modes) if program.buffers[buffer].scalar.bits() >= 8 => {
@@ -435,7 +435,7 @@ fn strides(program: &Program, buffer: BufferId) -> Option<Vec<String>> {
     }
 }
 
-/// A run's options: arrays as `.npy` files, of tensors by name.
+/// The options of a run, with arrays as `.npy` files by the names of tensors.
 fn options(
     program: &Program,
     arrays: BTreeMap<String, Vec<u8>>,

@@ -1,8 +1,8 @@
-//! Calls as functions of tvm-ffi, which other libraries call without the interpreter: its C
-//! interface as `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of the package `apache-tvm-ffi`
-//! declare it.
+//! Kernels as functions of tvm-ffi, which other libraries call without the Python interpreter. The
+//! C interface is that of `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` in the package
+//! `apache-tvm-ffi`.
 //!
-//! The library is that of the Python package, and is opened when the first function is made.
+//! The library of the Python package is opened when the first function is made.
 #![allow(unsafe_code, reason = "the C interface of tvm-ffi")]
 
 use crate::kernels::{List, is_about_arguments, shown, word_of_integer, word_of_number};
@@ -55,7 +55,7 @@ mod kind {
     pub(super) const FLOAT: i32 = 3;
     pub(super) const TENSOR_POINTER: i32 = 7;
     pub(super) const RAW_STRING: i32 = 8;
-    /// A reference that the callee may take.
+    /// A reference that the callee may take over.
     pub(super) const MOVED: i32 = 10;
     pub(super) const SMALL_STRING: i32 = 11;
     pub(super) const STRING: i32 = 65;
@@ -66,7 +66,7 @@ mod kind {
 /// `TVMFFISafeCallType`
 type SafeCall = unsafe extern "C" fn(*mut c_void, *const Any, i32, *mut Any) -> c_int;
 
-/// The functions of tvm-ffi that are used here.
+/// The functions of tvm-ffi that this module uses.
 struct Api {
     function_create: unsafe extern "C" fn(
         *mut c_void,
@@ -82,8 +82,8 @@ struct Api {
 
 impl Api {
     fn open(path: &str) -> Result<Api, libloading::Error> {
-        // SAFETY: Python has opened the library before; the functions are those that its headers
-        // declare.
+        // SAFETY: Python has already opened the library; the functions have the signatures of its
+        // headers.
         unsafe {
             let library = Library::new(path)?;
             Ok(Api {
@@ -109,22 +109,22 @@ impl Api {
 
     fn raise(&self, Refusal { kind, message }: Refusal) {
         let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
-        // SAFETY: both are strings of C, which are copied.
+        // SAFETY: both are C strings, which the function copies.
         unsafe { (self.set_raised)(kind.as_ptr(), message.as_ptr()) };
     }
 }
 
-/// An error as tvm-ffi takes it: the name of an exception of Python, and a message.
+/// An error for tvm-ffi: the name of a Python exception, and a message.
 struct Refusal {
     kind: &'static CStr,
     message: String,
 }
 
-/// Kernels behind a function of tvm-ffi.
+/// The kernels of a tvm-ffi function.
 struct Exported {
     kernels: Arc<Kernels>,
     api: &'static Api,
-    /// Sizes that follow tensors and numbers: no tensor states them.
+    /// Sizes that follow tensors and numbers, because no tensor states them.
     open_sizes: Vec<VarId>,
 }
 
@@ -144,14 +144,14 @@ pub(crate) fn function<'py>(
     let open_sizes = open_sizes.map_err(|e| PyRuntimeError::new_err(e.message.clone()))?;
     let exported = Exported { kernels: kernels.clone(), api, open_sizes };
     let (own, mut made) = (Box::into_raw(Box::new(exported)).cast(), null_mut());
-    // SAFETY: the functions take what was boxed, and the last one that is called drops it.
+    // SAFETY: the functions take the boxed kernels, and `dropped` is called last and frees them.
     let status = unsafe { (api.function_create)(own, called, Some(dropped), &mut made) };
     if status != 0 {
-        // SAFETY: nobody else has it.
+        // SAFETY: no function owns the kernels.
         unsafe { dropped(own) };
-        return Err(PyRuntimeError::new_err("tvm-ffi makes no function"));
+        return Err(PyRuntimeError::new_err("tvm-ffi cannot create a function"));
     }
-    // A function of tvm-ffi whose result is this function makes Python's object of it.
+    // A tvm-ffi function that returns this function converts it to a Python object.
     MADE.set(made);
     let address = (hand_over as SafeCall as *const c_void).expose_provenance();
     tvm_ffi.getattr("Function")?.call_method1("__from_extern_c__", (address,))?.call0()
@@ -161,13 +161,13 @@ pub(crate) fn function<'py>(
 unsafe extern "C" fn hand_over(_: *mut c_void, _: *const Any, _: i32, result: *mut Any) -> c_int {
     let pointer = MADE.replace(null_mut());
     let kind = if pointer.is_null() { kind::NONE } else { kind::FUNCTION };
-    // SAFETY: tvm-ffi gives a place for the result, which owns the reference from here on.
+    // SAFETY: tvm-ffi gives a place for the result, which then owns the reference.
     unsafe { *result = Any { kind, padding: 0, value: Value { pointer } } };
     0
 }
 
 unsafe extern "C" fn dropped(own: *mut c_void) {
-    // SAFETY: tvm-ffi calls it once, with what the function was made of.
+    // SAFETY: tvm-ffi calls this once, with the data of the function.
     drop(unsafe { Box::from_raw(own.cast::<Exported>()) });
 }
 
@@ -177,11 +177,11 @@ unsafe extern "C" fn called(
     count: i32,
     result: *mut Any,
 ) -> c_int {
-    // SAFETY: tvm-ffi keeps what the function was made of while it is called.
+    // SAFETY: tvm-ffi keeps the data of the function during the call.
     let exported = unsafe { &*own.cast::<Exported>() };
     let given = match usize::try_from(count) {
         Ok(count) if count > 0 => {
-            // SAFETY: tvm-ffi gives so many arguments, and keeps them while the function is called.
+            // SAFETY: tvm-ffi gives `count` arguments and keeps them during the call.
             unsafe { std::slice::from_raw_parts(args, count) }
         }
         _ => &[],
@@ -195,7 +195,7 @@ unsafe extern "C" fn called(
             return 0;
         }
         Ok(Err(refusal)) => refusal,
-        Err(_) => Refusal::new(c"RuntimeError", "carbyne failed; this is a mistake of carbyne's"),
+        Err(_) => Refusal::new(c"RuntimeError", "internal error of carbyne"),
     };
     exported.api.raise(refused);
     -1
@@ -244,11 +244,11 @@ impl Exported {
             RunsOn::Simulator(simulator) => {
                 // SAFETY: the function has no arguments.
                 let signalled = |_: &_| unsafe { (self.api.check_signals)() } != 0;
-                // SAFETY: tvm-ffi keeps the tensors while the function is called.
+                // SAFETY: tvm-ffi keeps the tensors during the call.
                 let run = || unsafe { kernels.simulate(simulator, given, words, symbols) };
                 let run = until(signalled, run);
                 let run = run.map_err(|e| Refusal::new(c"RuntimeError", e.to_string()))?;
-                // The interpreter has an exception already, which tvm-ffi raises for an error of
+                // The interpreter has a pending exception, which tvm-ffi raises for an error of
                 // this kind.
                 let run = run.map_err(|_| Refusal::new(c"EnvErrorAlreadySet", ""))?;
                 return run.map_err(|e| self.wrong(&e));
@@ -263,17 +263,17 @@ impl Exported {
             false => 0,
         };
         let place = Place { device, stream };
-        // SAFETY: the tensors' owners keep them until work on the stream is done.
+        // SAFETY: the owners of the tensors keep them until the work on the stream is complete.
         let launched = unsafe { kernels.launch(devices, given, words, symbols, place) };
         launched.map_err(|e| self.wrong(&e))
     }
 
-    /// An argument as the launcher takes it, and its address or its bytes.
+    /// An argument in the form that the launcher needs, and its address or its bytes.
     fn read<'a>(&self, parameter: &Parameter, any: &'a Any) -> Result<(Given<'a>, Word), Refusal> {
         let (name, scalar) = (&parameter.name, parameter.scalar);
         if !parameter.is_number {
             let tensor = any.tensor().ok_or_else(|| self.other(name, any, "a tensor"))?;
-            // SAFETY: tvm-ffi's tensors are DLPack's, and live while the function is called.
+            // SAFETY: the tensors of tvm-ffi are DLPack tensors and live during the call.
             let view = unsafe { tensor.whole().map(|tensor| tensor.view(false)) };
             let view = view.map_err(|e| Refusal::new(c"ValueError", format!("`{name}` is {e}")))?;
             return Ok((Given::Tensor(view), view.address));
@@ -296,7 +296,7 @@ impl Exported {
         Refusal { kind, message }
     }
 
-    /// An argument of another type.
+    /// The error for an argument of another type.
     fn other(&self, name: &str, any: &Any, wanted: &str) -> Refusal {
         let (is, call) = (any.described(), self.signature());
         let text = format!("`{name}` is {is}, and {wanted} is wanted; call it as `{call}`");
@@ -314,13 +314,13 @@ impl Exported {
 impl Any {
     fn tensor(&self) -> Option<DlTensor> {
         let of_object = |object: *const Object| {
-            // SAFETY: the reference is that of an object; a tensor's `DLTensor` lies behind the
-            // head of the object.
+            // SAFETY: the pointer refers to an object; the `DLTensor` of a tensor follows the
+            // object's header.
             let is_tensor = unsafe { object.as_ref() }.is_some_and(|o| o.kind == kind::TENSOR);
             // SAFETY: as above.
             is_tensor.then(|| unsafe { *object.add(1).cast::<DlTensor>() })
         };
-        // SAFETY: the type index says which field is set.
+        // SAFETY: the type index tells which field is set.
         unsafe {
             match self.kind {
                 kind::TENSOR_POINTER => self.value.pointer.cast::<DlTensor>().as_ref().copied(),

@@ -1,4 +1,4 @@
-//! Long work that a person may interrupt, and whose progress they may follow.
+//! Long work with progress reports that a signal can interrupt.
 
 use carbyne::Bar;
 use carbyne_ir::cancel::{self, Cancelled, Progress, Token};
@@ -12,20 +12,20 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{Builder, scope};
 use std::time::Duration;
 
-/// How often signals are looked at, and progress is told.
+/// The interval of signal checks and progress reports.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// A listener to the progress of work.
+/// A receiver of progress reports.
 pub(crate) enum Listener {
     Nobody,
     /// A bar on the terminal.
     Bar(Bar),
-    /// A function of the stage, steps that are done, steps in all and the subject.
+    /// A Python function of the stage, the completed steps, all steps, and the subject.
     Function(Py<PyAny>),
 }
 
 impl Listener {
-    /// Reads the argument `progress` of Python: a function, or whether a bar is drawn.
+    /// Reads the Python argument `progress`: a function, or whether to draw a bar.
     pub(crate) fn of(progress: Option<&Bound<'_, PyAny>>) -> PyResult<Listener> {
         match progress {
             None => Ok(Listener::Nobody),
@@ -66,7 +66,7 @@ pub(crate) fn interruptible<T: Send>(
     reported(py, &Listener::Nobody, work)
 }
 
-/// Does work as [`interruptible`] does, and tells a listener how far it is. An exception of the
+/// Does work like [`interruptible`], and reports its progress to a listener. An exception of the
 /// listener ends the work.
 pub(crate) fn reported<T: Send>(
     py: Python<'_>,
@@ -109,8 +109,8 @@ pub(crate) fn reported<T: Send>(
     }
 }
 
-/// Does work on a thread of its own. `is_enough` is asked every [`EVERY`]; when it answers true,
-/// the work is cancelled.
+/// Does work in a new thread. Calls `is_enough` every [`EVERY`]; when it returns true, the work is
+/// cancelled.
 ///
 /// # Errors
 /// No thread can be started.
@@ -122,7 +122,7 @@ pub(crate) fn until<T: Send>(
     scope(|threads| {
         let (done, ended) = channel::<()>();
         let all = || {
-            let _done = done; // Dropped at the end, also of one that unwinds.
+            let _done = done; // Dropped at the end, also after a panic.
             cancel::run(&token, work)
         };
         let worker = Builder::new().stack_size(STACK).spawn_scoped(threads, all)?;

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests calls on a machine with a GPU and PyTorch, and prints the tables of docs/python.md: times of a call, of a kernel, and of layers of models.
+# Tests calls on a machine with a GPU and PyTorch, and prints the tables of docs/python.md: times of a call, a kernel, and layers of models.
 #
-#     sh python/tests/card.sh WHEEL...    # of carbyne, and if wanted of apache-tvm-ffi
+#     sh python/tests/card.sh WHEEL...    # of carbyne, optionally of apache-tvm-ffi
 set -eu
 cd "$(dirname "$0")/../.."
 packages=$(mktemp -d)
@@ -11,7 +11,7 @@ export PYTHONPATH="$packages"
 failed=0
 python3 -m pytest -q -rs -p no:cacheprovider python/tests/test_card.py || failed=1
 if sanitizer=$(command -v compute-sanitizer); then
-    # Memory that PyTorch keeps for itself would hide accesses behind a tensor's end.
+    # PyTorch's memory cache would hide accesses beyond a tensor's end.
     PYTORCH_NO_CUDA_MEMORY_CACHING=1 "$sanitizer" --tool memcheck --error-exitcode 9 \
         python3 -m pytest -q -p no:cacheprovider python/tests/test_card.py -k "not graph and not threads and not fork and not jax and not compiled" || failed=1
 else

@@ -1,4 +1,4 @@
-"""Fixtures of several tests."""
+"""Fixtures that several tests use."""
 
 from pathlib import Path
 
@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the test's own. The folder does not exist yet."""
+    """An empty cache for one test. The folder does not exist yet."""
     monkeypatch.setenv("CARBYNE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"

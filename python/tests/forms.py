@@ -1,4 +1,4 @@
-"""Examples of the repository as functions of Python, each by the name of its file."""
+"""Examples of the repository as Python functions, each with the name of its file."""
 
 from __future__ import annotations
 
@@ -1141,7 +1141,7 @@ def threads_fig5_fig6():
         quad_pair = thread[(4, 2),].strides((1, 16))
         quadpairs = body.group("quadpairs", warp.tile([(4, 2)], [(1, 16)]), quad_pair.array(4, strides=[4]))
 
-        # The other way around: which thread of its group, and which of its quad-pair.
+        # The other direction: the position of a thread in its group, and in its quad-pair.
         row = body.group("row", warp.tile([4], [8]), thread[4].strides(8).array(8, strides=[1]))
         member = body.group("member", warp.tile([4], [4]), thread[4].strides(4).array((4, 2), strides=[(1, 16)]))
 
@@ -1180,7 +1180,7 @@ def volta_quad_pairs():
         quadpairs = body.group("quadpairs", warp.tile([(4, 2)], [(1, 16)]))
         tiles = body.group("tiles", quadpairs.reshape([2, 2], [1, 2]))
         qm, qn = body.indices("qm, qn", tiles)
-        # Which of the eight threads of its quad-pair.
+        # The position among the eight threads of the quad-pair.
         member = body.group("member", warp.tile([4], [4]))
         t = body.indices("t", member)
 
@@ -1189,7 +1189,7 @@ def volta_quad_pairs():
         Cb = body["C"].tile([16, 16])[bm, bn]
 
         # Lanes count a quad, the row and the column of its quad-pair, then the other quad. Quad-pairs of one row
-        # hold the same of A, those of one column the same of B: stride 0.
+        # hold equal parts of A, those of one column equal parts of B: stride 0.
         a = body.allocate(f16[16, 4], "RF", tv=(((4, 2, 2, 2), 4), ((1, 8, 0, 4), 16), warp))
         b = body.allocate(f16[4, 16], "RF", tv=(((4, 2, 2, 2), 4), ((1, 0, 32, 16), 4), warp))
         c = body.allocate(f32[16, 16], "RF", tv=(((2, 2, 2, 2, 2), (2, 2, 2)), ((1, 32, 8, 128, 4), (16, 2, 64)), warp))
@@ -1216,8 +1216,8 @@ def volta_quad_pairs():
 
 
 def fill_rows(body, source, stage, threads, one, shape, count):
-    """Copies a tile to shared memory, 8 elements a thread at a time: threads lie along rows and columns by a shape, and
-    `one` is each of them."""
+    """Copies a tile to shared memory, 8 elements per thread at a time. `shape` is the arrangement of threads along rows
+    and columns, and `one` is a single thread."""
     rows_at_once, columns = shape
     with body.body([source], [stage], kind="Move"):
         rows = body.group("rows", threads.tile([1]).reshape([rows_at_once, columns], [columns, 1]))
@@ -1266,7 +1266,7 @@ def ampere_gemm_by_hand():
             body.spec("Init", [0], [c.mine.reshape([128], [1])[i]], on=one, atom="init.f32")
 
         with body.loop("k", K // BK) as k:
-            # Nobody may overwrite the stage while another warp still reads it.
+            # No warp may overwrite the stage while another warp still reads it.
             body.barrier()
 
             # A: four threads fill a row of 32, the block 32 rows at a time.
@@ -1400,7 +1400,7 @@ def ampere_gemm_roles_by_hand():
                         with body.loop("i", 4, unroll=True) as i, body.loop("j", 8, unroll=True) as j:
                             body.matmul(ar[:, i], br[:, j], cr[:, i, j], on=warps, atom="mma.m16n8k16.f32.f16")
 
-                # One of the lanes gives back the stage that all have read.
+                # One lane releases the stage that all lanes have read.
                 body.barrier(warps[wn, wm])
                 with body.body([empty], [], on=leads):
                     body.sync("mbarrier.arrive", empty[k % ST])
@@ -1462,7 +1462,7 @@ def hopper_wgmma():
             body.spec("Init", [0], [c.mine.reshape([64], [1])[i]], on=one, atom="init.f32")
 
         with body.loop("k", K // BK) as k:
-            # Nobody may overwrite the stage while another warp still reads it.
+            # No warp may overwrite the stage while another warp still reads it.
             body.barrier()
 
             # A: eight threads fill a row of 64, the block 16 rows at a time.
@@ -1555,7 +1555,7 @@ def hopper_gemm_by_hand():
             body.spec("Init", [0], [c])
 
             with body.loop("k", NK) as k:
-                # This step of the ring, the one that is asked for, and the tile that it belongs to.
+                # The current step of the ring, the requested step, and its tile.
                 q = body.let(q=(t - b) // G * NK + k)
                 p, u = body.let(p=q + ST - 1, u=t + (k + ST - 1) // NK * G)
                 body.sync("mbarrier.wait", full[q % ST], q // ST % 2)
@@ -1564,7 +1564,7 @@ def hopper_gemm_by_hand():
                     factors = As[q % ST].tile([64, 16])[g, s], Bs[q % ST].tile([16, BN])[s, 0]
                     body.matmul(*factors, c.mine.reshape([BN // 2], [1])[:], on=wg, acc=f32)
                 body.sync("wgmma.commit")
-                # While this step is multiplied, the stage of the one before is free for step p.
+                # While this step is multiplied, the stage of the previous step is free for step p.
                 body.sync("wgmma.wait", 1)
                 with body.when(q > 0), body.body([empty], [], on=leads):
                     body.sync("mbarrier.arrive", empty[p % ST])
@@ -1585,7 +1585,7 @@ def hopper_gemm_by_hand():
                 with body.body([], [], on=leads):
                     body.sync("bulk.wait_read", 1)
                 body.barrier(warps[w])
-                # A thread has, of 8 columns, pairs of neighbors, in two rows.
+                # Of 8 columns, a thread has pairs of neighbors in two rows.
                 with body.loop("i", 8, unroll=True) as i, body.loop("v", 2, unroll=True) as v:
                     body.move(
                         h.mine.reshape([2, 2, BN // 8], [1, 2, 4])[:, v, j * 8 + i],
@@ -1678,7 +1678,7 @@ def hopper_gemm_roles():
                         factors = As[q % ST].tile([64, 16])[g, s], Bs[q % ST].tile([16, BN])[s, 0]
                         body.matmul(*factors, c.mine, on=wg, acc=f32, atom="wgmma.m64n256k16.f32.f16.ss")
                     body.sync("wgmma.commit")
-                    # While this step is multiplied, the stage of the one before is given back.
+                    # While this step is multiplied, the stage of the previous step is released.
                     body.sync("wgmma.wait", 1)
                     with body.when(k > 0), body.body([empty], [], on=leads):
                         body.sync("mbarrier.arrive", empty[(q + ST - 1) % ST])

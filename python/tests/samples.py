@@ -47,7 +47,7 @@ Spec @scaled (%A, %alpha) -> (%B) means {
 
 
 def run_page(page: str) -> dict[str, Any]:
-    """Runs the examples of a page in one namespace, and returns it. A block of text right behind an example is its output.
+    """Runs the examples of a page in one namespace, and returns it. A text block directly after an example is its output.
 
     `BLESS=1` writes the outputs.
     """
@@ -72,7 +72,7 @@ def run_page(page: str) -> dict[str, Any]:
 
 
 def at_once(call: Callable[[Any], object], arguments: Iterable[Any]) -> None:
-    """Calls a function with each argument, each call in a thread of its own."""
+    """Calls a function with each argument in parallel threads."""
     threads = [threading.Thread(target=call, args=(one,)) for one in arguments]
     for thread in threads:
         thread.start()
@@ -81,7 +81,7 @@ def at_once(call: Callable[[Any], object], arguments: Iterable[Any]) -> None:
 
 
 def aligned(*shape: int, dtype: type = np.float16) -> np.ndarray:
-    """An array of zeros that begins at a multiple of 64 bytes."""
+    """An array of zeros at a multiple of 64 bytes."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.zeros(size + 64, np.uint8)
     begin = -memory.ctypes.data % 64
@@ -107,7 +107,7 @@ class Managed(ctypes.Structure):
 
 
 class Described:
-    """A tensor of floats for DLPack: an array, on any device, with fields of the description replaced."""
+    """A float tensor for DLPack: an array that claims any device, with replaced fields of its description."""
 
     def __init__(self, array: np.ndarray, device: tuple[int, int] = (1, 0), **fields: object) -> None:
         self.array, self.device = array, device

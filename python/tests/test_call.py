@@ -1,4 +1,4 @@
-"""Programs as functions of tensors, on the simulator: what needs no GPU."""
+"""Programs as functions of tensors in the simulator. These tests need no GPU."""
 
 import copy
 import inspect
@@ -194,7 +194,7 @@ def test_a_size_that_no_shape_states_is_given_by_name() -> None:
     f = carbyne.Program(text).jit("simulate")
     wide = np.ones((4, 96), np.float32)
     assert (f(wide[:, :32]) == 2).all()
-    # A row alone has no stride.
+    # A single row has no stride.
     with pytest.raises(carbyne.ArgumentError, match="no shape states the size `L`"):
         f(wide[:1, :32])
     assert (f(wide[:1, :32], L=96) == 2).all()

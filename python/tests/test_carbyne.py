@@ -1,4 +1,4 @@
-"""The package as its users call it."""
+"""The public interface of the package."""
 
 import copy
 import os
@@ -35,7 +35,7 @@ def test_a_program_is_decomposed_simulated_and_printed() -> None:
     assert run.kernels[0]["complete"] and run.kernels[0]["multiply_adds"] == 64 * 64 * 32
     assert "__global__" in kernel.cuda("gemm") and "gemm(" in kernel.cuda("gemm")
     assert kernel.abi()["kernels"] and kernel.certificates
-    # The decomposed text is a program that says the same.
+    # The decomposed text is a program with an equal result.
     again = carbyne.Program(kernel.text)
     assert again.decompose("sm_80").text == kernel.text
     assert again.check("sm_80")[0]["pairs"]
@@ -100,7 +100,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         program.simulate(A=np.zeros((64, 32), np.float64))
     with pytest.raises(ValueError, match="%A.*64, 32"):
         program.simulate(A=np.zeros((32, 64), np.float16))
-    # It would have 4 GB.
+    # The array would have 4 GB.
     with pytest.raises(ValueError, match="%A"):
         program.simulate(A=np.broadcast_to(np.float16(1), (1 << 16, 1 << 15)))
     with pytest.raises(ValueError, match="%X"):
@@ -164,17 +164,17 @@ def test_numbers_out_of_range_are_named() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda p: p.decompose("sm_80", forbid=[1]), r"`forbid\[0\]` is no text: 1"),
-        (lambda p: p.decompose("sm_80", forbid=1), "`forbid` is neither a text nor a list of texts: 1"),
+        (lambda p: p.decompose("sm_80", forbid=[1]), r"`forbid\[0\]` must be a string, not 1"),
+        (lambda p: p.decompose("sm_80", forbid=1), "`forbid` must be a string or a list of strings, not 1"),
         (lambda p: p.decompose("sm_80", exhaustive="no"), "`exhaustive` is neither True nor False: 'no'"),
-        (lambda p: p.decompose(80), "`arch` is no text: 80"),
+        (lambda p: p.decompose(80), "`arch` must be a string, not 80"),
         (lambda p: p.jit("simulate", exhaustive="no"), "`exhaustive` is neither"),
         (lambda p: p.jit("simulate", widths=3), "there is no option `widths`"),
-        (lambda p: p.tune(symbols=3), "`symbols` is no mapping of names to integers: 3"),
-        (lambda p: p.tune(symbols={"N": "x"}), r"`symbols\['N'\]` is no integer: 'x'"),
-        (lambda p: p.simulate(symbols=3), "`symbols` is no mapping"),
-        (lambda p: p.draw(None), "`tensor` is no text: None"),
-        (lambda p: p.draw("%A", tile=(4, 8)), r"`tile\[0\]` is no text: 4"),
+        (lambda p: p.tune(symbols=3), "`symbols` must be a mapping of names to integers, not 3"),
+        (lambda p: p.tune(symbols={"N": "x"}), r"`symbols\['N'\]` must be an integer, not 'x'"),
+        (lambda p: p.simulate(symbols=3), "`symbols` must be a mapping"),
+        (lambda p: p.draw(None), "`tensor` must be a string, not None"),
+        (lambda p: p.draw("%A", tile=(4, 8)), r"`tile\[0\]` must be a string, not 4"),
     ],
 )
 def test_an_argument_of_another_type_is_named(call, said: str) -> None:
@@ -258,7 +258,7 @@ def test_examples_of_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def interrupted(work: str, after: float) -> float:
-    """Seconds from Ctrl-C to the end of a process that does the work."""
+    """The seconds from Ctrl-C to the end of a process that does the work."""
     # A process that was started in the background ignores Ctrl-C, and so do those that it starts.
     script = f"import carbyne, signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nprint('on', flush=True)\ntry:\n    while True:\n        {work}\nexcept KeyboardInterrupt:\n    sys.exit(7)\n"
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=ROOT)
@@ -270,7 +270,7 @@ def interrupted(work: str, after: float) -> float:
         assert process.wait(30) == 7
         return time.monotonic() - began
     finally:
-        process.kill()  # One that does not end is not left behind.
+        process.kill()  # Do not leave a hanging process behind.
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
@@ -285,4 +285,4 @@ def interrupted(work: str, after: float) -> float:
     ],
 )
 def test_ctrl_c_ends_long_work(work: str, after: float) -> None:
-    assert interrupted(work, after) < 3  # Half a second, on a machine that has time.
+    assert interrupted(work, after) < 3  # Half a second on an idle machine.

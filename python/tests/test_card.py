@@ -53,7 +53,7 @@ def test_a_product_is_that_of_torch(gemm: carbyne.Function) -> None:
 
 
 def behind_work(call: Callable[[object], object], a: object) -> object:
-    """Calls on a busy stream, with a copy of a tensor that the stream makes last. The call must not wait for it."""
+    """Calls on a busy stream, with a copy of a tensor that the stream creates last. The call must not wait for the stream."""
     stream = torch.cuda.Stream()
     busy = torch.randn(4096, 4096, device="cuda")
     torch.cuda.synchronize()

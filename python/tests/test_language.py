@@ -1,4 +1,4 @@
-"""Kernels that are written in Python: their texts, what they compute, and what is refused."""
+"""Kernels that are written in Python: their texts, their results, and errors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_kernels_mean_what_examples_mean():
 
 
 def untyped(text: str) -> str:
-    """A text without types of views, which follow from what they are of."""
+    """A text without the types of views, which follow from the viewed tensors."""
     return re.sub(r"([%#]\w+):[^=\n]+ = *\n? *(?=[%#])", r"\1 = ", text)
 
 
@@ -87,7 +87,7 @@ def plain(text: str) -> str:
     text = re.sub(r"//.*", "", text)
     # Groups of one mode are declared with their stride.
     text = re.sub(r":1\]\.(thread|block)", r"].\1", text)
-    # Names of numbers that follow each other may stand in one statement.
+    # Consecutive names of numbers may be in one statement.
     while (merged := re.sub(r"^( *let [^\n]*)\n\s*let ", r"\1, ", text, flags=re.M)) != text:
         text = merged
     known: dict[str, int] = {}
@@ -104,7 +104,7 @@ def test_examples_are_printed_from_their_python_form(name: str):
     (example,) = files
     wanted = carbyne.Program(example.read_text()).fmt()
     found = forms.FORMS[name]().text(loc=False)
-    # A form that states types of views states all of them.
+    # A form states the types of all views or of none.
     assert plain(found) == plain(wanted if untyped(found) != found else untyped(wanted))
 
 
@@ -703,7 +703,7 @@ def test_blocks_are_used_by_with():
 
 
 def test_tensors_and_threads_end_with_their_blocks():
-    # Another block has a tensor or a group of the same name, which the text would mean.
+    # Another block has a tensor or a group with an equal name, to which the text would refer.
     def tensors(body, X: f32[64], Z: f32[64]) -> {"Y": f32[64]}:
         kept = []
         with body.loop("k", 2):
@@ -786,7 +786,7 @@ OF_PYTHON = re.compile("object has no attribute|has no len|not iterable|expected
 
 
 def junk():
-    """Values that are of no use to a builder."""
+    """Values that a builder must refuse."""
     return [
         None, float("nan"), float("inf"), -1, 0, 10**30, 10**5000, 1.5, 1j, True, "x", "a b", "", b"x", [], (), {},
         [1, 2], (1, 2, 3), np.ones((2, 2)), np.int64(3), np.float32(1.5), object(), lambda: 0, slice(None), ..., f32, f32[4],

@@ -1,4 +1,4 @@
-"""The layers of `python/examples`, small ones, in the simulator beside NumPy. `card.sh` runs the large ones beside PyTorch."""
+"""Compares small layers of `python/examples` in the simulator with NumPy. `card.sh` compares large ones with PyTorch."""
 
 import subprocess
 import sys

@@ -163,7 +163,7 @@ def test_messages_are_not_about_requests() -> None:
     for wrong in [2**63, 2**64, (1,) * 10**5]:
         with pytest.raises(LayoutError) as caught:
             Layout(wrong)
-        assert "object a line" not in str(caught.value)
+        assert "object per line" not in str(caught.value)
     with pytest.raises(UnicodeEncodeError):
         Layout("\ud800")
 

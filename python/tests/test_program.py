@@ -32,11 +32,11 @@ def test_why_an_instruction_was_taken_is_explained() -> None:
 
 def test_a_wrong_question_is_a_wrong_argument() -> None:
     program = carbyne.Program(GEMM)
-    with pytest.raises(ValueError, match="the nearest one begins on line 5: `at=5`"):
+    with pytest.raises(ValueError, match="use the nearest one: `at=5`"):
         program.explain("sm_80", at=2)
     with pytest.raises(ValueError, match="sm_1"):
         program.explain("sm_1")
-    with pytest.raises(ValueError, match="has no tensor `%X`; it has %A, %B, %C"):
+    with pytest.raises(ValueError, match="has no tensor `%X`; use one of its tensors: %A, %B, %C"):
         program.draw("X")
     with pytest.raises(carbyne.Error, match="L0110"):
         program.draw("%A", tile="(0,3)")

@@ -1,4 +1,4 @@
-"""The JSON that programs read is as `docs/schemas` describes it, for all examples and for texts with errors."""
+"""JSON documents conform to `docs/schemas`, for all examples and for texts with errors."""
 
 import json
 import os
@@ -20,7 +20,7 @@ SCHEMAS = {
 }
 REGISTRY = jsonschema_rs.Registry([(schema["$id"], schema) for schema in SCHEMAS.values()])
 
-# Registers are exchanged between lanes, as in no example on its first architecture.
+# Exchanges registers between lanes; no example does this on its first architecture.
 EXCHANGE = """carbyne 2
 %A:[256].f32.GL
 %B:[256].f32.GL
@@ -62,7 +62,7 @@ def run(commands: list[list[str]]) -> list[dict]:
 
 
 def examples() -> Iterator[tuple[carbyne.Program, str]]:
-    """All programs under `examples`, each with the first architecture that its head names."""
+    """All programs under `examples`, each with the first architecture in its comments."""
     for path in sorted((ROOT / "examples").rglob("*.cby")):
         if archs := re.search(r"^// archs: (\S+)", path.read_text(), re.MULTILINE):
             yield carbyne.Program.from_file(path), archs[1]

@@ -1,4 +1,4 @@
-"""carbyne.testing: laws of our own layouts and of pycute, libraries that are wrong, libraries that misbehave."""
+"""carbyne.testing: laws of carbyne's layouts and of pycute, wrong libraries, and misbehaving libraries."""
 
 import ast
 import os
@@ -36,7 +36,7 @@ def examples(n: int) -> settings:
     return settings(free, max_examples=50 * n) if ALL else settings(free, max_examples=n, derandomize=True)
 
 
-# Our own layouts
+# carbyne's layouts
 
 
 @pytest.mark.parametrize("law", testing.laws(Carbyne(), settings=examples(12)), ids=str)
@@ -79,7 +79,7 @@ PYCUTE_DEVIATIONS = [
         ]
     ),
 ]
-#: The operations of ours that pycute does not have.
+#: The operations of carbyne that pycute lacks.
 PYCUTE_LACKS = {
     "blocked_product", "compatible", "congruent", "dice", "downcast", "flat_divide", "flat_product", "flatten", "group",
     "max_common_layout", "max_common_vector", "nullspace", "raked_product", "recast", "swizzle_recast", "swizzled_composition_at",
@@ -126,7 +126,7 @@ def test_the_operands_of_all_laws_have_the_types_of_their_parameters() -> None:
 
 
 class Mutant(Carbyne):
-    """Our layouts with one operation exchanged."""
+    """carbyne's layouts with one operation replaced."""
 
     def __init__(self, operation: str, wrong: Callable[..., Any]) -> None:
         setattr(self, operation, lambda *operands: wrong(Carbyne(), *operands))
@@ -211,7 +211,7 @@ def test_mutants_are_caught(law: str, operation: str, wrong: Callable[..., Any])
     (only,) = testing.laws(Mutant(operation, wrong), only=[law], settings=quick)
     with pytest.raises(LawError) as caught:
         only()
-    # The message holds a call that judges the same again.
+    # The message contains a call that repeats the judgment.
     call = re.search(r"again by: (judge\(.*\))", str(caught.value))
     assert call is not None
     with pytest.raises(LawError):
@@ -329,7 +329,7 @@ def test_a_library_that_does_not_answer_is_ended(answer: Callable[[Any], Any]) -
     began = time.monotonic()
     with pytest.raises(testing.LawsBroken, match=r"the answer: found none within 0\.2 s, wanted one"):
         testing.check(Pairs(answer), only=["coalesce"], settings=examples(10), time_limit=0.2)
-    assert time.monotonic() - began < 10  # Smaller operands are not sought.
+    assert time.monotonic() - began < 10  # No search for smaller operands.
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="time is limited by signals of POSIX")
@@ -460,7 +460,7 @@ def test_layouts_keep_their_bounds(bounds: Bounds) -> None:
 
 
 def shrunk(strategy: Any, wanted: Callable[[Any], bool], seen: Callable[[Any], None]) -> Any:
-    """The smallest value that is wanted; `seen` is told all on the way."""
+    """The smallest wanted value; `seen` is called with all values on the way."""
 
     def look(value: Any) -> bool:
         seen(value)

@@ -19,7 +19,7 @@ NOTEBOOK = SOURCE.with_suffix(".ipynb")
 
 
 def notebook_of(script: str) -> nbformat.NotebookNode:
-    """The notebook of a script. `# %%` begins a cell of code, and `# %% [markdown]` a cell of text, which stands in comments."""
+    """The notebook of a script. `# %%` begins a cell of code, and `# %% [markdown]` a cell of text in comments."""
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
     for i, cell in enumerate(script.split("# %%")[1:]):
@@ -33,11 +33,11 @@ def notebook_of(script: str) -> nbformat.NotebookNode:
 
 
 def test_the_tour_shows_what_happens(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nobody's settings matter, and no history is written.
+    # Ignore settings of users, and write no history.
     for folder in ["IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"]:
         monkeypatch.setenv(folder, str(tmp_path / folder))
     notebook = notebook_of(SOURCE.read_text(encoding="utf-8"))
-    # An exception of a cell is an error that shows the cell.
+    # An exception of a cell raises an error that shows the cell.
     nbclient.NotebookClient(notebook, timeout=120, record_timing=False, coalesce_streams=True).execute()
     # The version of Python does not matter.
     notebook.metadata.pop("language_info", None)

@@ -1,4 +1,4 @@
-"""Tuning on stand-ins for NVIDIA's driver and NVRTC, which the command's own tests use, too."""
+"""Tuning with the fakes of NVIDIA's driver and NVRTC that the tests of the command use."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Programs as functions of tvm-ffi: on the simulator, and as printed files whose launches are recorded. Neither needs a GPU."""
+"""Programs as functions of tvm-ffi: in the simulator, and as printed files whose launches are recorded. Neither needs a GPU."""
 
 import ctypes
 import gc
@@ -43,7 +43,7 @@ def scaled() -> object:
 
 
 def on_gpu(array: np.ndarray, number: int = 0) -> Described:
-    """An array that says to lie on a GPU. Its memory must not be accessed."""
+    """An array that claims to be on a GPU. Its memory must not be accessed."""
     return Described(array, (2, number))
 
 
@@ -210,7 +210,7 @@ def test_ctrl_c_ends_a_call_on_the_simulator(gemm) -> None:
 
 
 def host_of(text: str) -> str:
-    """The host's part of a printed file, with empty kernels."""
+    """The host part of a printed file, with empty kernels."""
     host, in_host, in_head = [], False, False
     for line in text.splitlines():
         if line == "#ifndef __CUDACC_RTC__":

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: every check, each with a closing line; all run, whatever the others found.
+//! `cargo xtask ci`: runs every check, even if an earlier one fails. Each check ends with one line.
 
 use crate::process::{Run, Step, cargo, program, root, say};
 use crate::{setup, tidy};
@@ -8,13 +8,13 @@ use std::time::Instant;
 /// A step and its name.
 type Named<'a> = (&'static str, Box<dyn Fn() -> Step + 'a>);
 
-/// What all steps that build have in common, so that none builds again what another has built: all
-/// packages are chosen, so that features of dependencies are the same.
+/// Options that all building steps share, so that a step reuses the builds of other steps. All
+/// steps select all packages, so that dependencies have equal features.
 struct Build {
-    /// Whether tests run the whole of their corpora.
+    /// Whether tests run their complete corpora.
     all: bool,
-    /// Whether only what changes is compiled again. It costs time and a multiple of the disk space
-    /// in a clone where nothing has been built, and is kept where somebody works.
+    /// Whether to compile incrementally. In a fresh clone this costs time and several times the
+    /// disk space; in a clone where somebody works it is kept.
     incremental: bool,
 }
 
@@ -27,21 +27,20 @@ impl Build {
     fn clippy(&self) -> Step {
         let lint = ["clippy", "--workspace", "--quiet"];
         let deny = ["--", "-D", "warnings"];
-        // Libraries without the feature `gpu`. A test is chosen with them so that features of
-        // dependencies are those of tests, and most libraries are checked once. Some packages have
-        // it for long runs alone.
+        // Libraries without the feature `gpu`. Selecting a test gives dependencies the features of
+        // tests, so that most libraries are checked once. Some packages have this test only for
+        // long runs.
         self.cargo(&lint).args(&["--lib", "--bins", "--test", "all"]).args(&deny).done("")?;
-        // Not `--all-targets`, by which unit tests would be checked here and in the package
-        // `tests`.
+        // `--all-targets` would check unit tests twice: here and in the package `tests`.
         let all = ["--lib", "--bins", "--tests", "--examples", "--benches"];
         let features: &[&str] = if LINUX { &GPU } else { &[] };
         self.cargo(&lint).args(&all).args(features).args(&deny).done("")?;
         Ok("no warnings".to_owned())
     }
 
-    /// The algebra without a parser, alone, with the kit, and with what tests it.
+    /// The layout algebra without a parser: alone, with its test kit, and with its tests.
     fn features(&self) -> Step {
-        // Tests, examples and benchmarks turn the kit on.
+        // Tests, examples and benchmarks enable the kit.
         let choices: [&[&str]; 2] = [&[], &["--lib", "--test", "all", "--examples", "--benches"]];
         for choice in choices {
             self.cargo(&["clippy", "--quiet", "--package", "carbyne-ir", "--no-default-features"])
@@ -56,34 +55,36 @@ impl Build {
         let mut run = self.cargo(&["test", "--workspace", "--no-fail-fast"]);
         let given = std::env::var("CARBYNE_SEED").ok();
         let corpora = if self.all {
-            // Said before, as a run may be ended.
+            // Print the seed first, because the run may be interrupted.
             let seed = given.unwrap_or_else(fresh_seed);
-            say(&format!("drawn by CARBYNE_SEED={seed}"));
+            say(&format!("random tests use CARBYNE_SEED={seed}"));
             run = run.env("CARBYNE_ALL", "1").env("CARBYNE_CASES", "10000");
             run = run.env("CARBYNE_SEED", &seed);
             format!(
-                "all of every corpus; properties drawn by seed {seed}, `CARBYNE_SEED={seed}` draws them again"
+                "complete corpora; random tests used seed {seed}, `CARBYNE_SEED={seed}` repeats \
+                 them"
             )
         } else {
             let seed = given.unwrap_or("0".to_owned());
             format!(
-                "parts of long corpora and properties drawn by seed {seed}, `--all` runs all of them by a fresh one"
+                "parts of long corpora, random tests with seed {seed}; `--all` runs complete \
+                 corpora with a new seed"
             )
         };
-        run.done(&format!("all tests passed, generated pages are fresh; {corpora}"))
+        run.done(&format!("all tests passed, generated pages are up to date; {corpora}"))
     }
 
-    /// What only the feature `gpu` has; neither CUDA nor a GPU is needed.
+    /// The tests of the feature `gpu`, which need neither CUDA nor a GPU.
     fn gpu(&self) -> Step {
         if !LINUX {
             return Ok("the feature `gpu` is for Linux: skipped".to_owned());
         }
         self.cargo(&["test", "--workspace", "--test", "gpu"])
             .args(&GPU)
-            .done("it links without CUDA, and runs kernels on a pretended GPU")
+            .done("it links without CUDA, and runs kernels on a fake GPU")
     }
 
-    /// The wheel, installed into an environment of its own, with the tests and examples of the
+    /// The Python wheel, installed into a separate environment, with the tests and examples of the
     /// Python package.
     fn python(&self) -> Step {
         const PACKAGES: &[&str] = &[
@@ -99,18 +100,18 @@ impl Build {
         ];
         let environment = setup::environment("python", PACKAGES)?;
         let python = setup::python(&environment);
-        // It contains NVIDIA's pycute, which needs none of its dependencies.
+        // This package contains NVIDIA's pycute, which needs none of its dependencies.
         const PYCUTE: &str = "nvidia-cutlass>=4.2,<5";
         program(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
             .args(&["--no-deps", PYCUTE])
             .done("")?;
         let wheels = environment.join("wheels");
-        // Wheels of other versions would be installed, too.
+        // Remove wheels of other versions, which would be installed, too.
         let _ = std::fs::remove_dir_all(&wheels);
         let target = setup::target()?;
         let build = ["-m", "maturin", "build", "--profile", "dev", "--quiet"];
-        // The features of pyproject.toml, and one by which the dependencies that the tests compiled
-        // are used again.
+        // The features of pyproject.toml, and one feature that allows reuse of the dependencies
+        // compiled for the tests.
         let features = ["--features", "pyo3/extension-module,gpu,as-tested"];
         program(&python, &build)
             .args(&features)
@@ -129,14 +130,15 @@ impl Build {
             .done("the wheel imports without CUDA, its tests and all its examples pass")
     }
 
-    /// Packages of all crates that are published, each compiled from what it holds and from the
-    /// others' packages.
+    /// The packages of all published crates. Each is compiled from its packaged files and from the
+    /// packages of the others.
     fn publish(&self) -> Step {
         const WANTED: (u32, u32) = (1, 90);
         let version = cargo_version()?;
         if version < WANTED {
             return Err(format!(
-                "packages that depend on each other need Cargo {}.{} to be checked, this is {}.{}: `rustup update stable`",
+                "checking packages that depend on each other needs Cargo {}.{}, this is {}.{}: \
+                 run `rustup update stable`",
                 WANTED.0, WANTED.1, version.0, version.1
             ));
         }
@@ -153,7 +155,7 @@ impl Build {
             .args(&["--quiet"])
             .env("CARGO_TARGET_DIR", &target.to_string_lossy())
             .errors()?;
-        // That tests are left out is said once a package, and meant.
+        // The log contains one intended message per package about omitted tests.
         if !ok {
             return Err(format!("`cargo package --workspace`:\n{log}"));
         }
@@ -161,11 +163,11 @@ impl Build {
         self.cargo(&["check", "--workspace", "--quiet"])
             .args(&["--manifest-path", &manifest.to_string_lossy()])
             .env("CARGO_TARGET_DIR", &target.to_string_lossy())
-            .done("every package compiles from what it holds")
+            .done("every package compiles from its packaged files")
     }
 
-    /// Packages of another workspace, which depend on ours as a stranger's do. Each is built by
-    /// itself: the one with the kit gets no parser.
+    /// Packages of another workspace that depend on carbyne as a stranger's packages would. Each is
+    /// built separately, so that the one with the kit gets no parser.
     fn outside(&self) -> Step {
         let target = setup::target()?;
         let manifest = "tests/outside/Cargo.toml";
@@ -180,12 +182,12 @@ impl Build {
         cargo(&["run", "--quiet", "--manifest-path", manifest])
             .args(&["--package", "outside-compiler", "--", "64", "32", "16"])
             .output()?;
-        Ok("a compiler and a library of layouts in another workspace use facade and kit".to_owned())
+        Ok("a compiler and a layout library in another workspace use the facade and the kit"
+            .to_owned())
     }
 
     fn doc(&self) -> Step {
-        // With everything that documentation can be read of; the feature `gpu` adds types of
-        // `launch` alone.
+        // With all documented features; the feature `gpu` adds only types of `launch`.
         self.cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
             .args(&["--features", "carbyne-ir/proptest"])
             .env("RUSTDOCFLAGS", "-D warnings")
@@ -193,7 +195,7 @@ impl Build {
     }
 }
 
-/// Names of the packages of the workspace that are not published.
+/// The names of unpublished packages of the workspace.
 fn unpublished() -> Result<Vec<String>, String> {
     let folders = std::fs::read_dir(root()).map_err(|e| format!("the workspace: {e}"))?;
     let manifests = folders.flatten().map(|folder| folder.path().join("Cargo.toml"));
@@ -202,7 +204,7 @@ fn unpublished() -> Result<Vec<String>, String> {
     Ok(texts.filter(|t| t.contains("\npublish = false")).filter_map(|t| name(&t)).collect())
 }
 
-/// Unpacks packages into one workspace, in which they depend on each other. Returns its manifest.
+/// Unpacks packages into one workspace where they depend on each other. Returns its manifest.
 fn unpacked(packages: &Path, folder: &Path) -> Result<PathBuf, String> {
     let failed = |e: std::io::Error| format!("`{}`: {e}", setup::shown(folder));
     std::fs::create_dir_all(folder).map_err(failed)?;
@@ -221,33 +223,33 @@ fn unpacked(packages: &Path, folder: &Path) -> Result<PathBuf, String> {
     }
     let lock = root().join("Cargo.lock");
     std::fs::copy(lock, folder.join("Cargo.lock")).map_err(failed)?;
-    // Our profiles, so that other dependencies are compiled as for us, once.
+    // The profiles of this workspace, so that other dependencies are compiled only once.
     let ours = std::fs::read_to_string(root().join("Cargo.toml")).map_err(failed)?;
     manifest += ours.find("[profile.dev]").map_or("", |at| &ours[at..]);
     std::fs::write(folder.join("Cargo.toml"), manifest).map_err(failed)?;
     Ok(folder.join("Cargo.toml"))
 }
 
-/// A seed that no run had before.
+/// A seed that no earlier run used.
 fn fresh_seed() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(1, |t| t.as_secs()).to_string()
 }
 
-/// Major and minor version of the Cargo that runs this.
+/// The major and minor version of the Cargo that runs this program.
 fn cargo_version() -> Result<(u32, u32), String> {
     let said = cargo(&["--version"]).output()?;
     let mut numbers = said.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
     match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) => Ok((major, minor)),
-        _ => Err(format!("`cargo --version` names no version: {said}")),
+        _ => Err(format!("`cargo --version` prints no version: {said}")),
     }
 }
 
 const GPU: [&str; 2] = ["--features", "carbyne/gpu,carbyne-capi/gpu"];
 const LINUX: bool = cfg!(target_os = "linux");
 
-/// Whether somebody compiles incrementally here: `cargo test` has, or `cargo build`.
+/// Whether somebody compiles incrementally in this clone, with `cargo test` or `cargo build`.
 fn is_worked_in() -> bool {
     let folder = setup::target().map(|target| target.join("debug").join("incremental"));
     let entries = folder.ok().and_then(|folder| std::fs::read_dir(folder).ok());
@@ -257,12 +259,12 @@ fn is_worked_in() -> bool {
     entries.into_iter().flatten().any(ours)
 }
 
-/// Seconds for which processors ran this program and what it started. They say more than the time
-/// that passes where the machine has other work, too. Only Linux tells them.
+/// The CPU seconds of this program and its child processes; `None` on systems other than Linux. On
+/// a busy machine, they say more than elapsed time.
 fn cpu() -> Option<f64> {
-    const TICKS: f64 = 100.0; // a second, everywhere on Linux
+    const TICKS: f64 = 100.0; // per second, on every Linux
     let status = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // A name ends with this, and may hold spaces itself.
+    // The name of the program ends here; it may contain blanks.
     let fields = status.rsplit_once(") ")?.1.split(' ');
     let used = fields.skip(11).take(4).map(|ticks| ticks.parse::<f64>().ok());
     Some(used.sum::<Option<f64>>()? / TICKS)
@@ -282,13 +284,13 @@ fn timed((name, step): &Named<'_>) -> (bool, String) {
     (ended.is_ok(), format!("{mark:6} {name:8} {seconds:6.1} s  {used}{said}"))
 }
 
-/// Runs the steps of these names, or all of them where none is named.
+/// Runs the steps with these names, or all steps.
 pub(crate) fn ci(all: bool, only: &[String]) -> Step {
     let build = Build { all, incremental: is_worked_in() };
     let steps: [Named<'_>; 11] = [
         (
             "format",
-            Box::new(|| cargo(&["fmt", "--all", "--check"]).done("formatted as rustfmt formats")),
+            Box::new(|| cargo(&["fmt", "--all", "--check"]).done("all sources are formatted")),
         ),
         ("tidy", Box::new(tidy::tidy)),
         ("setup", Box::new(setup::setup)),
@@ -303,7 +305,7 @@ pub(crate) fn ci(all: bool, only: &[String]) -> Step {
     ];
     if let Some(unknown) = only.iter().find(|o| !steps.iter().any(|(name, _)| name == *o)) {
         let names: Vec<_> = steps.iter().map(|(name, _)| *name).collect();
-        return Err(format!("there is no step `{unknown}`; there are {}", names.join(", ")));
+        return Err(format!("there is no step `{unknown}`; the steps are {}", names.join(", ")));
     }
     let chosen = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
     let start = Instant::now();
@@ -322,6 +324,6 @@ pub(crate) fn ci(all: bool, only: &[String]) -> Step {
     let used = cpu().map_or(String::new(), |used| format!(", {used:.0} s of CPU"));
     match n_failed {
         0 => Ok(format!("ci passed in {seconds:.0} s{used}")),
-        n => Err(format!("{n} of {} steps, after {seconds:.0} s{used}", closing.len())),
+        n => Err(format!("{n} of {} steps failed, after {seconds:.0} s{used}", closing.len())),
     }
 }

@@ -1,12 +1,12 @@
-//! `cargo xtask fuzz TARGET SECONDS`: a libFuzzer target on the stable toolchain.
+//! `cargo xtask fuzz TARGET SECONDS`: runs a libFuzzer target with the stable toolchain.
 //!
-//! `cargo fuzz` wants a nightly for the sanitizers. The targets need none, only the coverage
-//! counters that libFuzzer reads, and rustc passes those to LLVM on stable. The flags are for the
-//! target alone: with `--target`, Cargo keeps them from build scripts and procedural macros.
+//! `cargo fuzz` needs a nightly toolchain for the sanitizers. The targets need only the coverage
+//! counters of libFuzzer, and stable rustc can pass the flags for them to LLVM. The flags apply
+//! only to the target: with `--target`, Cargo does not pass them to build scripts and procedural
+//! macros.
 //!
-//! The corpus lies under `fuzz/TARGET` in the build folder and is kept from run to run. Seeds are
-//! written there each time: the examples, the layouts that tests name, programs that the
-//! simulator's tests run.
+//! The corpus is in `fuzz/TARGET` in the build folder and is kept between runs. Each run adds
+//! seeds: the examples, the layouts in tests, and the programs of the simulator's tests.
 
 use crate::process::{Step, cargo, program, root, say};
 use crate::setup::{shown, target};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What makes LLVM count which branches an input takes, and compare what it compares.
+/// Flags that make LLVM record the taken branches and the compared values of an input.
 const FLAGS: [&str; 9] = [
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
@@ -37,7 +37,7 @@ pub(crate) fn fuzz(name: &str, seconds: u32) -> Step {
     let build = target()?.join("fuzz").join("build");
     cargo(&["build", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml"])
         .args(&["--bin", name, "--target", &host, "--target-dir", &build.to_string_lossy()])
-        // The unit separator is what Cargo splits this variable at.
+        // Cargo splits this variable at unit separators.
         .env("CARGO_ENCODED_RUSTFLAGS", &FLAGS.join("\u{1f}"))
         .done("")?;
 
@@ -78,7 +78,7 @@ pub(crate) fn fuzz(name: &str, seconds: u32) -> Step {
     })
 }
 
-/// The targets by name.
+/// The names of the targets.
 fn targets() -> Result<BTreeSet<String>, String> {
     let folder = root().join("fuzz/fuzz_targets");
     let entries = fs::read_dir(&folder).map_err(|e| format!("`{}`: {e}", shown(&folder)))?;
@@ -86,16 +86,16 @@ fn targets() -> Result<BTreeSet<String>, String> {
     Ok(entries.filter_map(|e| name(e.ok()?)).collect())
 }
 
-/// The triple of this machine.
+/// The target triple of this machine.
 fn host() -> Result<String, String> {
     let said = std::process::Command::new("rustc").arg("-vV").output();
     let said = said.map_err(|e| format!("`rustc` cannot be run: {e}"))?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "`rustc -vV` names no host".to_owned())
+    host.map(str::to_owned).ok_or_else(|| "`rustc -vV` prints no host".to_owned())
 }
 
-/// How far the run came, from the last line that says it.
+/// The coverage of the run, from the last line that reports it.
 fn coverage(log: &str) -> String {
     let word = |key: &str| {
         let line = log.lines().rev().find(|line| line.contains(" cov: "))?;
@@ -107,7 +107,7 @@ fn coverage(log: &str) -> String {
     }
 }
 
-/// Writes the seeds; answers how many there are.
+/// Writes the seeds. Returns their number.
 fn seed(name: &str, corpus: &Path) -> Result<usize, String> {
     let root = root();
     let mut seeds: BTreeSet<Vec<u8>> = BTreeSet::new();
@@ -119,12 +119,12 @@ fn seed(name: &str, corpus: &Path) -> Result<usize, String> {
     };
     match name {
         "algebra_against_brute_force" => {
-            // An input for each operation, and for numbers as they come.
+            // An input for each operation, and inputs of arbitrary bytes.
             let bytes = |k: u8| (0..32).map(|i: u8| k.wrapping_add(i.wrapping_mul(37))).collect();
             seeds.extend((0..26).chain(200..216).map(|k: u8| [vec![k], bytes(k)].concat()));
         }
         "decompose_preserves_meaning" => {
-            // Numbers that a program is drawn with; any will do.
+            // Arbitrary bytes from which a program is generated.
             let mut state = 0x9e37_79b9_7f4a_7c15u64;
             let mut byte = || {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -142,7 +142,7 @@ fn seed(name: &str, corpus: &Path) -> Result<usize, String> {
             }
         }
         "simulate_never_panics" => {
-            // Small enough to end on a small budget, and every way to be wrong.
+            // Programs that end within a small budget, and programs with every kind of error.
             let folders =
                 ["simulate/tests/mutants", "simulate/tests", "cli/tests/filetests/simulate"];
             let all = folders.iter().flat_map(|f| files(f, ".cby"));

@@ -1,5 +1,5 @@
-//! Developer commands: `cargo xtask ci` is what must pass, the others are parts of it or mend what
-//! it found.
+//! Developer commands. `cargo xtask ci` runs all checks; the other commands are parts of it, or
+//! correct its findings.
 
 mod ci;
 mod fuzz;
@@ -16,16 +16,20 @@ const HELP: &str = "Developer commands of the carbyne workspace.
 
 Usage: cargo xtask COMMAND
 
-  demo                    Decompose a GEMM, print its CUDA C++, simulate a block of it
-  ci [--all] [STEP ...]   Run every check, or these: format, tidy, setup, clippy, features, test, gpu, python,
-                          outside, doc, publish; --all runs the whole of the corpora of which tests otherwise run a part that a
-                          fixed seed draws, and properties with more cases, drawn by a fresh seed, which it says
-  setup                   Install NVRTC, nvdisasm and NumPy for the tests, in a Python environment under the build folder
-  tidy                    Check what neither rustc nor clippy does: headers, lengths, spelling, stray paths
-  bless [PATH]            Rewrite the expected outputs of tests to what carbyne gives now, or those whose path holds PATH
+  demo                    Decompose a GEMM, print its CUDA C++, simulate one block
+  ci [--all] [STEP ...]   Run all checks, or these: format, tidy, setup, clippy, features, test,
+                          gpu, python, outside, doc, publish. By default, long tests run a part of
+                          their corpus that a fixed seed selects. --all runs complete corpora, and
+                          random tests with more cases and a new seed, which it prints
+  setup                   Install NVRTC, nvdisasm and NumPy for the tests, in a Python environment
+                          under the build folder
+  tidy                    Check headers, line lengths, spelling and stray paths, which neither
+                          rustc nor clippy checks
+  bless [PATH]            Rewrite the expected outputs of all tests, or those whose path contains
+                          PATH
   docs                    Regenerate the pages under docs/
-  fuzz TARGET [SECONDS]   Run a file of fuzz/fuzz_targets for some seconds, 60 unless said; needs a C++ compiler, and
-                          no nightly toolchain
+  fuzz TARGET [SECONDS]   Run a target of fuzz/fuzz_targets for 60 or SECONDS seconds; needs a C++
+                          compiler, but no nightly toolchain
 ";
 
 enum Command {
@@ -39,7 +43,7 @@ enum Command {
     Fuzz { target: String, seconds: u32 },
 }
 
-/// What the command line asks for.
+/// Parses the command line.
 fn asked(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     let Some(first) = parser.next()? else { return Ok(Command::Help) };
     let name = match first {
@@ -68,7 +72,7 @@ fn asked(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             let target = values.next().ok_or("`fuzz` needs a target")?;
             let seconds = values
                 .next()
-                .map(|s| s.parse().map_err(|_| format!("`{s}` is no number of seconds")));
+                .map(|s| s.parse().map_err(|_| format!("`{s}` is not a number of seconds")));
             Command::Fuzz { target, seconds: seconds.transpose()?.unwrap_or(60) }
         }
         _ => return Err(format!("there is no command `{name}`").into()),
@@ -106,8 +110,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What carbyne is for, in three commands that need no GPU. `cargo run --release` has nothing to
-/// build afterwards.
+/// Shows carbyne in three commands that need no GPU. Afterwards, `cargo run --release` has nothing
+/// to build.
 fn demo() -> Step {
     let example = "examples/gemm.cby";
     let commands: [&[&str]; 3] = [
@@ -115,7 +119,7 @@ fn demo() -> Step {
         &["compile", example, "--arch", "sm_80", "--emit", "cuda"],
         &["simulate", example, "--arch", "sm_80", "--blocks", "1"],
     ];
-    process::say("building carbyne, which takes some minutes the first time");
+    process::say("building carbyne; the first time takes some minutes");
     cargo(&["build", "--release", "--package", "carbyne"]).done("")?;
     for command in commands {
         process::say(&format!("\n$ carbyne {}\n", command.join(" ")));
@@ -123,30 +127,30 @@ fn demo() -> Step {
         all.extend(command);
         cargo(&all).done("")?;
     }
-    Ok("\nthe kernel is above as IR and as CUDA C++, and one block of it computes what it should"
+    Ok("\nabove are the kernel as IR and as CUDA C++; the simulation of one block is correct"
         .to_owned())
 }
 
-/// Pages and tables that are generated: each by the test that says whether it is fresh.
+/// Regenerates pages and tables with the tests that check them.
 fn docs() -> Step {
     cargo(&["test", "--package", "carbyne-sync", "--test", "all", "corpus::"])
         .env("BLESS", "1")
         .done("")?;
     cargo(&["test", "--package", "carbyne", "--test", "all", "docs::"])
         .env("BLESS", "1")
-        .done("the pages are fresh")
+        .done("the pages are up to date")
 }
 
-/// Makes the golden tests write their expected outputs.
+/// Makes golden tests write their expected outputs.
 fn bless(path: Option<&str>) -> Step {
-    let line = "expected outputs are written; look at `git diff` before you commit";
+    let line = "expected outputs are written; check `git diff` before you commit";
     let Some(path) = path else {
         return cargo(&["test", "--workspace", "--no-fail-fast"])
             .env("BLESS", "1")
             .env("UPDATE_EXPECT", "1")
             .done(line);
     };
-    // Only the files that the command line's tests compare with can be told apart by path.
+    // Only files of the command line's tests can be selected by path.
     let folder = path.split('/').next().unwrap_or_default();
     let package = format!("carbyne-{folder}");
     let (tests, only): (&[&str], _) = match folder {

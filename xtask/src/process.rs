@@ -1,10 +1,10 @@
-//! Runs other programs in the workspace's root and says how they ended.
+//! Runs other programs in the root of the workspace and reports how they ended.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// How a step ended: a closing line, or what is wrong.
+/// The result of a step: a closing line, or the error.
 pub(crate) type Step = Result<String, String>;
 
 /// Prints a line.
@@ -34,7 +34,7 @@ pub(crate) fn program(name: impl AsRef<OsStr>, arguments: &[&str]) -> Run {
 fn program_named(name: &OsStr, shown: &str, arguments: &[&str]) -> Run {
     let mut command = Command::new(name);
     command.args(arguments).current_dir(root());
-    // Set for this program by the Cargo that runs it; another Cargo must not inherit them.
+    // The Cargo that runs this program sets these variables; another Cargo must not inherit them.
     for variable in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
         command.env_remove(variable);
     }
@@ -55,8 +55,7 @@ impl Run {
         self
     }
 
-    /// Runs to the end and keeps what it wrote to standard error; whether it succeeded comes with
-    /// it.
+    /// Runs to the end. Returns whether the program succeeded, and its standard error.
     pub(crate) fn errors(mut self) -> Result<(bool, String), String> {
         match self.command.output() {
             Ok(out) => {
@@ -66,7 +65,7 @@ impl Run {
         }
     }
 
-    /// Runs to the end; what it wrote to standard output, where all went well.
+    /// Runs to the end. Returns standard output if the program succeeded.
     pub(crate) fn output(mut self) -> Result<String, String> {
         match self.command.output() {
             Ok(out) if out.status.success() => {
@@ -77,7 +76,7 @@ impl Run {
         }
     }
 
-    /// Runs to the end; `line` where all went well.
+    /// Runs to the end. Returns `line` if the program succeeded.
     pub(crate) fn done(mut self, line: &str) -> Step {
         match self.command.status() {
             Ok(status) if status.success() => Ok(line.to_owned()),
@@ -87,7 +86,7 @@ impl Run {
     }
 }
 
-/// The workspace's root.
+/// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     let xtask = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().map(PathBuf::from).unwrap_or(xtask)

@@ -1,15 +1,15 @@
-//! `cargo xtask setup`: NVRTC with its headers, NVIDIA's disassembler and NumPy, for tests that
-//! compile, read machine code and compare.
+//! `cargo xtask setup`: installs NVRTC with its headers, NVIDIA's disassembler and NumPy. Tests use
+//! them to compile kernels, to read machine code, and to compare results.
 //!
-//! They go into a Python environment at `cuda` in the build folder. Its file `installed` is written
-//! last and holds what was installed: while it says the same as [`PACKAGES`], setup has nothing to
-//! do, and tests that need the environment fail where they otherwise say that they are skipped.
+//! They are installed into a Python environment at `cuda` in the build folder. Its file `installed`
+//! is written last and lists the installed packages. If the list equals [`PACKAGES`], setup does
+//! nothing. Tests that need the environment are skipped without this file, and fail otherwise.
 
 use crate::process::{Step, program, root};
 use std::path::{Path, PathBuf};
 
-/// NVRTC of CUDA 12.9 is the newest that still has sm_70. The disassembler is of CUDA 13, of which
-/// alone there is a package; it reads machine code of 12.9 from sm_75 on.
+/// NVRTC of CUDA 12.9 is the newest that supports sm_70. The disassembler is available as a package
+/// only for CUDA 13; it reads machine code of 12.9 from sm_75 on.
 const PACKAGES: &[&str] = &[
     "nvidia-cuda-nvrtc-cu12==12.9.86",
     "nvidia-cuda-runtime-cu12==12.9.79",
@@ -17,7 +17,7 @@ const PACKAGES: &[&str] = &[
     "numpy>=1.26,<3",
 ];
 
-/// Times that an installation is tried: networks fail.
+/// Attempts of an installation, because networks fail.
 const TRIES: usize = 3;
 
 pub(crate) fn setup() -> Step {
@@ -25,7 +25,7 @@ pub(crate) fn setup() -> Step {
     Ok(format!("NVRTC, nvdisasm and NumPy are in `{}`", shown(&environment)))
 }
 
-/// A Python environment of this name in the build folder, with these packages.
+/// Creates a Python environment in the build folder with these packages.
 pub(crate) fn environment(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
     let environment = target()?.join(name);
     let stamp = environment.join("installed");
@@ -55,12 +55,12 @@ pub(crate) fn environment(name: &str, packages: &[&str]) -> Result<PathBuf, Stri
     Ok(environment)
 }
 
-/// The interpreter of an environment.
+/// The Python interpreter of an environment.
 pub(crate) fn python(environment: &Path) -> PathBuf {
     environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
 }
 
-/// The build folder: that of this very program.
+/// The build folder, which contains this program.
 pub(crate) fn target() -> Result<PathBuf, String> {
     let program =
         std::env::current_exe().map_err(|e| format!("the build folder is unknown: {e}"))?;
@@ -68,7 +68,7 @@ pub(crate) fn target() -> Result<PathBuf, String> {
     profile.map(Path::to_owned).ok_or_else(|| "the build folder is unknown".to_owned())
 }
 
-/// The path as seen from the workspace.
+/// The path relative to the workspace.
 pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

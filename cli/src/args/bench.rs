@@ -14,61 +14,64 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Measure products of matrices, as they are decomposed without a pin, beside cuBLAS on the
-    /// same GPU.
+    /// Measure matrix products of kernels without pins, and cuBLAS on the same GPU.
     Gemm(BenchGemm),
 }
 
 #[derive(Debug, Group)]
 pub(crate) struct BenchGemm {
-    /// On the GPU of this machine.
+    /// Use the GPU of this machine.
     #[arg(long, required = true)]
     pub(crate) device: bool,
-    /// Decompose for this architecture; the GPU's own where left out.
+    /// Decompose for this architecture; default: the architecture of the GPU.
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// Sizes: cubes, or MxNxK.
+    /// The sizes: N for NxNxN, or MxNxK.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = USUAL_SIZES)]
     pub(crate) sizes: Vec<Size>,
-    /// How A and B lie in memory: `n` with consecutive rows, `t` with consecutive columns.
+    /// The storage of A and B: `n` with consecutive rows, `t` with consecutive columns.
     #[arg(long, value_name = "MAJORS", value_delimiter = ',', default_value = "nt")]
     pub(crate) majors: Vec<Majors>,
-    /// Types of the factors, which the types of C and of sums follow: f16, bf16, tf32, f32, f64,
-    /// i8, e4m3, e5m2, and two 8-bit floats as `e4m3xe5m2`.
+    /// The types of A and B: f16, bf16, tf32, f32, f64, i8, e4m3, e5m2, or two 8-bit floats as
+    /// `e4m3xe5m2`. They determine the types of C and of the accumulators.
     #[arg(long, value_name = "TYPES", value_delimiter = ',', default_value = "f16")]
     pub(crate) types: Vec<Factors>,
-    /// The type of sums of products of f16.
+    /// The accumulator type of f16 products.
     #[arg(long, value_enum, value_name = "TYPE")]
     pub(crate) acc: Option<Sums>,
-    /// What follows the product in the same kernel.
+    /// The operation after the product in the same kernel.
     #[arg(long, value_enum, default_value = "none")]
     pub(crate) epilogue: Following,
-    /// Pins of kernels that are measured beside each other, separated by `;`, such as
-    /// `@wgmma_tiles[BM=128];@ring`; an empty one stands for what is chosen without.
+    /// Pins of several kernels to measure side by side, separated by `;`, such as
+    /// `@wgmma_tiles[BM=128];@ring`. An empty entry is the choice without a pin.
     #[arg(long, value_name = "PINS", value_delimiter = ';')]
     pub(crate) by: Vec<String>,
-    /// Measure so many launches of each kernel, in turn.
-    #[arg(long, value_name = "N", default_value = "150", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Measure N launches of each kernel; the kernels take turns.
+    #[arg(long, value_name = "N", default_value = "150")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) launches: u32,
-    /// Then launch each for so many seconds without a pause; 0 does not.
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = clap::value_parser!(u32).range(..=600))]
+    /// Then launch each kernel without a pause for N seconds; 0 skips this measurement.
+    #[arg(long, value_name = "SECONDS", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=600))]
     pub(crate) sustain: u32,
-    /// Measure both so many times.
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// Repeat all measurements N times.
+    #[arg(long, value_name = "N", default_value = "2")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
-    /// Draw the factors from this seed; from the clock where left out.
+    /// The seed of the random factors; default: from the clock.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Take pins of kernels without one of their own from this file, which `carbyne tune` wrote.
+    /// For kernels without a pin, take pins from this file, which `carbyne tune` wrote.
     #[arg(long, value_name = "FILE")]
     pub(crate) tuned: Option<PathBuf>,
-    /// Which GPU, as the driver counts.
+    /// The index of the GPU, as the driver counts.
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) gpu: u32,
-    /// Give up on a kernel after so many seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    /// Stop a kernel that takes longer than N seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
-    /// Write all figures to this file as JSON, after each product.
+    /// Write all results to this file as JSON, after each product.
     #[arg(long, value_name = "PATH")]
     pub(crate) json: Option<PathBuf>,
     /// Write the table to this file as Markdown.
@@ -76,11 +79,11 @@ pub(crate) struct BenchGemm {
     pub(crate) markdown: Option<PathBuf>,
 }
 
-/// Those of `docs/h100.md`.
-const USUAL_SIZES: &str = "1024,2048,4096,8192,5376x5376x2048,4096x14336x4096,8192x1280x8192,16384x4096x512,\
-    128x8192x8192,16x4096x4096";
+/// The sizes of `docs/h100.md`.
+const USUAL_SIZES: &str = "1024,2048,4096,8192,5376x5376x2048,4096x14336x4096,8192x1280x8192,\
+    16384x4096x512,128x8192x8192,16x4096x4096";
 
-/// M, N and K.
+/// The extents M, N and K of a matrix product.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Size(pub(crate) [u32; 3]);
 
@@ -88,14 +91,14 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        /// The largest extent: what a tensor has at most fits the memory of no GPU beyond.
+        /// The largest extent. Larger tensors fit the memory of no GPU.
         const MOST: u32 = 1 << 20;
         let numbers: Option<Vec<u32>> =
             text.split('x').map(|n| n.parse().ok().filter(|n| (1..=MOST).contains(n))).collect();
         match numbers.as_deref() {
             Some([n]) => Ok(Size([*n; 3])),
             Some([m, n, k]) => Ok(Size([*m, *n, *k])),
-            _ => Err(format!("it is neither a number up to {MOST} nor three such, MxNxK")),
+            _ => Err(format!("expected an integer up to {MOST}, or three as MxNxK")),
         }
     }
 }
@@ -107,7 +110,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// Whether columns of A and of B are consecutive, not rows.
+/// For A and for B: whether columns are consecutive, instead of rows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Majors(pub(crate) [bool; 2]);
 
@@ -120,7 +123,7 @@ impl FromStr for Majors {
             "nt" => [false, true],
             "tn" => [true, false],
             "tt" => [true, true],
-            _ => return Err("it is none of nn, nt, tn and tt".to_owned()),
+            _ => return Err("expected nn, nt, tn or tt".to_owned()),
         }))
     }
 }
@@ -132,7 +135,7 @@ impl fmt::Display for Majors {
     }
 }
 
-/// Types of A and B.
+/// The types of A and B.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Factors(pub(crate) [Scalar; 2]);
 
@@ -149,10 +152,7 @@ impl FromStr for Factors {
         let eight = |s: Scalar| s.is_float() && s.bits() == 8;
         match (known(a), known(b)) {
             (Some(a), Some(b)) if a == b || eight(a) && eight(b) => Ok(Factors([a, b])),
-            _ => {
-                Err("it is none of f16, bf16, tf32, f32, f64, i8, e4m3, e5m2 and e4m3xe5m2"
-                    .to_owned())
-            }
+            _ => Err("expected f16, bf16, tf32, f32, f64, i8, e4m3, e5m2 or e4m3xe5m2".to_owned()),
         }
     }
 }
@@ -166,22 +166,22 @@ impl fmt::Display for Factors {
     }
 }
 
-/// Types of sums that can be asked for.
+/// Accumulator types that `--acc` accepts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sums {
     /// Half precision.
     F16,
-    /// Single precision, as without the option.
+    /// Single precision, the default.
     F32,
 }
 
-/// What follows a product.
+/// The operation after a product.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Following {
-    /// Nothing.
+    /// No operation.
     #[value(name = "none")]
     None,
-    /// A number a column is added, and what is negative becomes 0.
+    /// Add one number per column, then replace negative values by 0.
     #[value(name = "bias_relu")]
     BiasRelu,
 }

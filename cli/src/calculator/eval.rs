@@ -1,10 +1,10 @@
-//! The worth of expressions.
+//! Evaluates expressions.
 //!
 //! Arithmetic is that of program texts: [`BinOp`] over an [`ExprArena`].
 //!
-//! Invariant: a line makes at most [`MAX_OPERATIONS`] calls and handles values of at most
-//! [`MAX_COST`] numbers in all, and what is bound costs no more, so memory and time are bounded.
-//! Invariant: a line that fails binds nothing.
+//! Invariant: memory and time are bounded. A line calls at most [`MAX_OPERATIONS`] operations and
+//! computes values of at most [`MAX_COST`] numbers in total; all bound values have at most
+//! [`MAX_COST`] numbers. Invariant: a line that fails binds nothing.
 
 use super::fault::Fault;
 use super::operation::{Args, Operation};
@@ -20,24 +20,24 @@ use carbyne_ir::layout::{LayoutError, Swizzle};
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
-/// Most calls of operations in one line.
+/// Maximum number of operation calls in one line.
 const MAX_OPERATIONS: usize = 256;
-/// Most numbers of all values of a line together, and of all that is bound.
+/// Maximum number of numbers in all values of a line, and in all bound values.
 const MAX_COST: usize = 1 << 18;
 
 type Worth<T = Value> = Result<T, Box<Diagnostic>>;
 
-/// The symbols and the names bound so far.
+/// The symbols and the names that are bound so far.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     scope: Scope,
     names: BTreeMap<String, Value>,
-    /// What the names hold, in numbers.
+    /// The number of numbers in all bound values.
     kept: usize,
 }
 
 impl Session {
-    /// The worth of a line's last expression; `None` for a blank line or a comment.
+    /// The value of a line's last expression; `None` for a blank line or a comment.
     pub(crate) fn line(&mut self, text: &str) -> Worth<Option<Value>> {
         let parsed = parse::line(text)?;
         let known = self.known(&parsed)?;
@@ -53,11 +53,11 @@ impl Session {
         Ok(last)
     }
 
-    /// Assumes the facts of lines before the lines are read, so that a name is the same symbol in
-    /// all of them.
+    /// Adds the facts of all lines before the lines are evaluated, so that a name is one symbol in
+    /// all lines.
     pub(super) fn assume<'a>(&mut self, lines: impl Iterator<Item = &'a str>) -> Worth<()> {
         for text in lines {
-            // Errors of a line are reported when it is read.
+            // Errors of a line are reported when the line is evaluated.
             let Ok(line) = parse::line(text) else { continue };
             if let Some((scope, names)) = self.known(&line)? {
                 (self.scope, self.names) = (scope, names);
@@ -66,12 +66,12 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets the names that are no symbols.
+    /// Removes all names except symbols.
     pub(super) fn forget(&mut self) {
         (self.names, self.kept) = (BTreeMap::new(), 0);
     }
 
-    /// The value as an expression that is read as the same value.
+    /// The value as an expression that evaluates to this value.
     pub(crate) fn text(&self, value: &Value) -> String {
         self.scope.text(value)
     }
@@ -81,8 +81,8 @@ impl Session {
         &self.scope.arena
     }
 
-    /// The symbols and names after a line; `None` if it neither states new facts nor gives a symbol
-    /// a value.
+    /// The symbols and names after a line; `None` if the line neither states new facts nor gives a
+    /// symbol a value.
     fn known(&self, line: &parse::Line<'_>) -> Worth<Option<(Scope, BTreeMap<String, Value>)>> {
         let (facts, span) = line.facts;
         let stated = self.scope.with(facts, &BTreeMap::new(), span)?;
@@ -95,10 +95,10 @@ impl Session {
                 continue;
             }
             let Kind::Int(value @ 0..) = step.expr.kind else {
-                let message = format!("the value of the symbol `{name}` is no number of 0 or more");
+                let message = format!("the value of the symbol `{name}` is not an integer >= 0");
                 let d = Diagnostic::new(Code::CalcArguments, step.expr.span, message);
                 let help = format!("write its value, as in `{name} = 16`, or choose another name");
-                return Err(Box::new(d.label("not a value of a symbol").help(help)));
+                return Err(Box::new(d.label("not a symbol value").help(help)));
             };
             values.insert(name.clone(), value);
             place = at.to(step.expr.span);
@@ -111,7 +111,7 @@ impl Session {
         if let Some(name) = self.names.keys().find(|name| scope.symbol(name).is_some()) {
             return Err(scope::not_bindable(name, span));
         }
-        // Values over symbols belong to the old arena: their texts are read again in the new one.
+        // Values over symbols belong to the old arena, so parse their texts again in the new one.
         let none = BTreeMap::new();
         let mut names = BTreeMap::new();
         for (name, value) in &self.names {
@@ -141,7 +141,7 @@ impl<'a> Line<'a> {
         Line { scope, names, bound: BTreeMap::new(), kept, calls: 0, cost: 0 }
     }
 
-    /// The worth of the last step; `None` if there is no step.
+    /// The value of the last step; `None` if there are no steps.
     fn steps(&mut self, steps: &[Step]) -> Worth<Option<Value>> {
         let mut last = None;
         for step in steps {
@@ -162,7 +162,7 @@ impl<'a> Line<'a> {
         let before = self.bound.get(name).or_else(|| self.names.get(name)).map_or(0, Value::cost);
         self.kept = self.kept.saturating_sub(before).saturating_add(value.cost());
         if self.kept > MAX_COST {
-            return Err(too_large(*span, "the values bound to names are"));
+            return Err(too_large(*span, "the values bound to names have"));
         }
         self.bound.insert(name.clone(), value.clone());
         Ok(value)
@@ -170,14 +170,14 @@ impl<'a> Line<'a> {
 
     fn value(&mut self, expr: &Expr) -> Worth {
         let value = self.value_within(expr)?;
-        // What a tuple holds is counted already.
+        // The items of a tuple have been counted.
         let cost = match &expr.kind {
             Kind::Tuple(_) | Kind::List(_) => 1,
             _ => value.cost(),
         };
         self.cost = self.cost.saturating_add(cost);
         if self.cost > MAX_COST {
-            return Err(too_large(expr.span, "the values of this line are"));
+            return Err(too_large(expr.span, "the values of this line have"));
         }
         Ok(value)
     }
@@ -190,12 +190,12 @@ impl<'a> Line<'a> {
             Kind::Bool(v) => Ok(Value::Bool(*v)),
             Kind::Hole => Ok(Value::Hole),
             Kind::Basis(scale, path) => {
-                // In the text the innermost mode stands first.
+                // In the text, the innermost mode comes first.
                 let path: Vec<usize> = path.iter().rev().map(|n| *n as usize).collect();
                 Basis::along(Dim::Const(*scale), &path).map(Value::Basis).map_err(|e| refuse(&e))
             }
             Kind::Tuple(items) => {
-                // Parentheses around a layout only group; around a number they are a tuple of one.
+                // Parentheses around a layout group; around a number they make a tuple.
                 let mut values = self.all(items)?;
                 if let ([only], true) = (&values[..], values.iter().all(is_whole)) {
                     let only = only.clone();
@@ -203,11 +203,12 @@ impl<'a> Line<'a> {
                     return Ok(only);
                 }
                 if let Some(k) = values.iter().position(is_whole) {
-                    let message = format!("a tuple holds no {}", kind_of(&values[k]));
+                    let message = format!("a tuple cannot contain a {}", kind_of(&values[k]));
                     let d = Diagnostic::new(Code::CalcArguments, items[k].span, message)
                         .label(format!("this is {}", quoted(&self.scope.arena, &values[k])))
                         .help(
-                            "write `make_layout(4:1, 8:2)` to concatenate, `[4:1, 8:2]` for a tiler by mode",
+                            "write `make_layout(4:1, 8:2)` to concatenate, or `[4:1, 8:2]` for a \
+                             tiler by mode",
                         );
                     return Err(Box::new(d));
                 }
@@ -237,7 +238,7 @@ impl<'a> Line<'a> {
     fn binary(&mut self, span: Span, op: BinOp, a: &Expr, b: &Expr) -> Worth {
         let mut number = |expr: &Expr| {
             let mut value = self.value(expr)?;
-            // `(x)` is `x` where a number is expected.
+            // `(x)` is `x` if a number is expected.
             while let Value::Tuple(mut items) = value {
                 if items.len() != 1 {
                     value = Value::Tuple(items);
@@ -246,7 +247,7 @@ impl<'a> Line<'a> {
                 value = items.remove(0);
             }
             value.number().map_err(|_| {
-                let message = format!("`{}` takes numbers, found {}", op.as_str(), value.words());
+                let message = format!("`{}` needs numbers, found {}", op.as_str(), value.words());
                 let d = Diagnostic::new(Code::CalcArguments, expr.span, message)
                     .label(format!("this is {}", quoted(&self.scope.arena, &value)))
                     .help("write numbers on both sides: `M*4 + 1`");
@@ -269,7 +270,7 @@ impl<'a> Line<'a> {
             Ok(tuple) => Ok(tuple),
             Err(Misfit::Refused(e)) => Err(Box::new(refused(&e, expr.span).label("refused"))),
             Err(_) => {
-                let message = format!("{what} is made of integers, found {}", value.words());
+                let message = format!("{what} consists of integers, found {}", value.words());
                 let d = Diagnostic::new(Code::CalcArguments, expr.span, message)
                     .label(format!("this is {}", quoted(cx, value)))
                     .help("write a shape, `:` and a stride: `(4,8):(8,1)`");
@@ -299,7 +300,8 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// From the right: a swizzle takes the offset and the layout that follow it, layouts compose.
+    /// Evaluates from right to left: a swizzle applies to the offset and the layout that follow,
+    /// layouts compose.
     fn chain(&mut self, all: &[Expr]) -> Worth {
         let mut values = self.all(all)?;
         let mut spans: Vec<Span> = all.iter().map(|e| e.span).collect();
@@ -326,13 +328,13 @@ impl<'a> Line<'a> {
             values.push(value);
             spans.push(span);
         }
-        // Not reached: a chain has two members at least.
+        // Unreachable: a chain has at least two members.
         Ok(Value::Hole)
     }
 
     fn call(&mut self, span: Span, name: &str, place: Span, args: &[Expr]) -> Worth {
         if let Some(layout) = self.lookup(name) {
-            // `A(1,2)`: the index of a coordinate, `A(1,_)`: a slice.
+            // `A(1,2)` is the index of a coordinate, `A(1,_)` is a slice.
             let values = self.all(args)?;
             let coord = match <[Value; 1]>::try_from(values) {
                 Ok([one]) => one,
@@ -362,7 +364,7 @@ impl<'a> Line<'a> {
     ) -> Worth {
         self.calls += 1;
         if self.calls > MAX_OPERATIONS {
-            let message = format!("the line has more than {MAX_OPERATIONS} operations");
+            let message = format!("the line calls more than {MAX_OPERATIONS} operations");
             let d = Diagnostic::new(Code::CalcTooLarge, span, message)
                 .label("one too many")
                 .help("split the calculation into several lines");
@@ -370,7 +372,7 @@ impl<'a> Line<'a> {
         }
         let cx = &self.scope.arena;
         let call = Call { cx, op, span, args: &args, spans };
-        apply(cx, op, &args).map_err(|fault| fault.diagnostic(&call))
+        apply_operation(cx, op, &args).map_err(|fault| fault.diagnostic(&call))
     }
 
     fn swizzled(&self, swizzle: Option<&Value>, offset: Dim, layout: &Value, at: Span) -> Worth {
@@ -382,10 +384,10 @@ impl<'a> Line<'a> {
         };
         let (Some(Value::Swizzle(swizzle)), Some(inner)) = (swizzle, inner) else {
             let found = layout.words();
-            let message = format!("a swizzle is applied to a layout of integers, found {found}");
+            let message = format!("a swizzle applies to a layout of integers, found {found}");
             let d = Diagnostic::new(Code::CalcArguments, at, message)
                 .label(format!("this is {}", quoted(cx, layout)))
-                .help("write `Sw<3,4,3> o 0 o (8,64):(64,1)`: swizzle, offset, layout");
+                .help("write swizzle, offset, layout: `Sw<3,4,3> o 0 o (8,64):(64,1)`");
             return Err(Box::new(d));
         };
         value::swizzled(cx, *swizzle, offset, &inner)
@@ -394,8 +396,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The answer of an operation to these operands.
-pub(super) fn apply(
+/// Applies an operation to operands.
+pub(super) fn apply_operation(
     cx: &ExprArena,
     op: &'static Operation,
     args: &[Value],
@@ -405,7 +407,7 @@ pub(super) fn apply(
     }
     for (k, arg) in args.iter().enumerate() {
         let wanted = op.kind(k);
-        arg.fits(cx, wanted).map_err(|misfit| misfit.of(k, wanted))?;
+        arg.fits(cx, wanted).map_err(|misfit| misfit.fault(k, wanted))?;
     }
     (op.run)(&Args::new(cx, args))
 }
@@ -419,10 +421,10 @@ fn unknown<'a>(name: &str, span: Span, bound: impl Iterator<Item = &'a String>) 
         Diagnostic::new(Code::CalcName, span, format!("there is no operation or name `{name}`"))
             .label("neither an operation nor bound");
     let help = match ops::nearest(name, bound) {
-        Some(near) => format!("did you mean `{near}`? `carbyne layout --list` names all"),
+        Some(near) => format!("did you mean `{near}`? `carbyne layout --list` lists all names"),
         None => {
-            let symbol = "or, for a symbol, state a fact of it";
-            format!("choose one that `carbyne layout --list` names, {symbol}: `where {name} >= 1`")
+            let symbol = "or, for a symbol, state a fact";
+            format!("use a name from `carbyne layout --list`, {symbol}: `where {name} >= 1`")
         }
     };
     Box::new(d.help(help))
@@ -436,7 +438,7 @@ fn too_large(span: Span, what: &str) -> Box<Diagnostic> {
     Box::new(d)
 }
 
-/// Whether the value is no part of a tuple.
+/// Whether the value cannot be an item of a tuple.
 fn is_whole(v: &Value) -> bool {
     matches!(
         v,
@@ -469,7 +471,7 @@ fn has_hole(v: &Value) -> bool {
     }
 }
 
-/// Where this number stands.
+/// The place of this number in the expression.
 fn leaf(expr: &Expr, number: i64) -> Option<Span> {
     match &expr.kind {
         Kind::Int(v) if *v == number => Some(expr.span),

@@ -1,34 +1,34 @@
-//! Why an operation did not answer.
+//! Reasons why an operation fails.
 
 use super::value::{Kind, Misfit};
 use carbyne_ir::layout::LayoutError;
 
-/// Why an operation did not answer.
+/// The reason why an operation fails.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The algebra refuses.
+    /// The layout algebra refuses the operands.
     Refused(LayoutError),
-    /// Too few or too many operands.
+    /// The number of operands is wrong.
     Count,
-    /// An operand is something else than what is wanted.
+    /// An operand has the wrong kind.
     Type {
-        /// Which, from 0.
+        /// The index of the operand, from 0.
         arg: usize,
-        /// What is wanted.
+        /// The kind that is needed.
         wanted: Kind,
     },
-    /// An operand is of the right kind, with a value that has no meaning here.
+    /// An operand has the right kind, but its value is not allowed.
     Range {
-        /// Which, from 0.
+        /// The index of the operand, from 0.
         arg: usize,
-        /// What it would have to be.
+        /// The condition on the value.
         wanted: &'static str,
     },
-    /// The answer would have too many numbers.
+    /// The answer has too many numbers.
     TooLarge {
-        /// How many there would be.
+        /// The number of numbers.
         values: i64,
-        /// How many there may be.
+        /// The maximum.
         limit: i64,
     },
 }
@@ -41,7 +41,7 @@ impl From<LayoutError> for Fault {
 
 impl Misfit {
     /// The fault of operand `arg`.
-    pub(crate) fn of(self, arg: usize, wanted: Kind) -> Fault {
+    pub(crate) fn fault(self, arg: usize, wanted: Kind) -> Fault {
         match self {
             Misfit::Other => Fault::Type { arg, wanted },
             Misfit::Refused(e) => Fault::Refused(e),

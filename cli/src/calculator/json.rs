@@ -1,15 +1,15 @@
-//! The calculator for programs: one JSON request a line, one JSON answer a line.
+//! The calculator for other programs: one JSON request per line, one JSON answer per line.
 //!
 //! A request is `{"id":1,"op":"composition","args":["(6,2):(8,2)","(4,3):(3,1)"]}`. Strings are
-//! expressions, arrays tuples or tilers by mode, `null` is `_`. The answer is a string (layouts), a
-//! number, a boolean, an array, `{"skip":true}` for an operation that there is not, or
+//! expressions, arrays are tuples or tilers by mode, `null` is `_`. The answer is a string
+//! (layouts), a number, a boolean, an array, `{"skip":true}` for an unknown operation, or
 //! `{"error":true,"code":..,"message":..,"help":..}`. Facts of one string
 //! (`(M,4):(4,1) where M % 8 == 0`) hold for the whole request. A layout over symbols is answered
-//! with its facts, other values over symbols without: `"M*4"`.
+//! with its facts. Other values over symbols are answered without facts: `"M*4"`.
 //!
-//! Invariant: every line has exactly one answer, whatever stands in it.
+//! Invariant: every line has exactly one answer, whatever the line contains.
 
-use super::eval::{Session, apply};
+use super::eval::{Session, apply_operation};
 use super::ops;
 use super::refusal::{Call, refused};
 use super::value::Value;
@@ -20,10 +20,10 @@ use carbyne_ir::limits::MAX_NESTING;
 use carbyne_ir::span::Span;
 use serde_json::{Map, Value as Json, json};
 
-/// Most numbers and strings of a request.
+/// Maximum number of numbers and strings in a request.
 const MAX_ITEMS: usize = 1 << 16;
 
-/// The answer to one line.
+/// The answer to a request.
 pub(crate) fn answer(line: &str) -> Json {
     let (answered, _) = panics::caught(|| respond(line));
     match answered {
@@ -34,7 +34,7 @@ pub(crate) fn answer(line: &str) -> Json {
     }
 }
 
-/// An error as an answer.
+/// The JSON of an error.
 pub(crate) fn error(d: &Diagnostic) -> Json {
     let span = (d.span.end > 0).then(|| json!([d.span.start, d.span.end]));
     json!({
@@ -48,7 +48,7 @@ pub(crate) fn error(d: &Diagnostic) -> Json {
 }
 
 enum Refusal {
-    /// There is no such operation.
+    /// The operation is unknown.
     Skip,
     Error(Box<Diagnostic>),
 }
@@ -57,10 +57,10 @@ fn respond(line: &str) -> Result<Json, Refusal> {
     let request = parse(line).map_err(Refusal::Error)?;
     let wrong = |message: &str| Refusal::Error(bad(Code::CalcSyntax, message.to_owned()));
     let Some(name) = request.get("op").and_then(Json::as_str) else {
-        return Err(wrong("the request has no string `op`"));
+        return Err(wrong("the request has no string field `op`"));
     };
     let Some(args) = request.get("args").and_then(Json::as_array) else {
-        return Err(wrong("the request has no array `args`"));
+        return Err(wrong("the request has no array field `args`"));
     };
     let Some(op) = ops::find(name) else {
         return Err(Refusal::Skip);
@@ -74,7 +74,7 @@ fn respond(line: &str) -> Result<Json, Refusal> {
     });
     let values: Vec<Value> = values.collect::<Result<_, _>>()?;
     let cx = session.arena();
-    let answer = apply(cx, op, &values).map_err(|fault| {
+    let answer = apply_operation(cx, op, &values).map_err(|fault| {
         let call = Call { cx, op, span: Span::default(), args: &values, spans: &[] };
         Refusal::Error(fault.diagnostic(&call))
     })?;
@@ -82,7 +82,7 @@ fn respond(line: &str) -> Result<Json, Refusal> {
 }
 
 fn bad(code: Code, message: String) -> Box<Diagnostic> {
-    let help = r#"write one object a line: {"id":1,"op":"size","args":["(4,8):(8,1)"]}"#;
+    let help = r#"write one object per line: {"id":1,"op":"size","args":["(4,8):(8,1)"]}"#;
     Box::new(Diagnostic::new(code, Span::default(), message).help(help))
 }
 
@@ -93,7 +93,7 @@ fn parse(line: &str) -> Result<Map<String, Json>, Box<Diagnostic>> {
     }
     match serde_json::from_str(line) {
         Ok(Json::Object(object)) => Ok(object),
-        Ok(_) => Err(bad(Code::CalcSyntax, "the line is JSON, but no object".to_owned())),
+        Ok(_) => Err(bad(Code::CalcSyntax, "the line is JSON, but not an object".to_owned())),
         Err(e) => {
             let message = format!("the line is not JSON at character {}", e.column());
             Err(bad(Code::CalcSyntax, message))
@@ -101,7 +101,7 @@ fn parse(line: &str) -> Result<Map<String, Json>, Box<Diagnostic>> {
     }
 }
 
-/// The deepest nesting of brackets outside of strings.
+/// The maximum depth of brackets outside of strings.
 fn depth(line: &str) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0usize, 0, false, false);
     for byte in line.bytes() {
@@ -130,14 +130,14 @@ fn value(v: &Json, session: &mut Session, items: &mut usize) -> Result<Value, Bo
         Json::Null => Ok(Value::Hole),
         Json::Bool(b) => Ok(Value::Bool(*b)),
         Json::Number(n) => n.as_i64().map(Value::from).ok_or_else(|| {
-            // Numbers are written as they came, at most some twenty digits.
-            bad(Code::Number, format!("{n} is no integer of 64 bits"))
+            // The number is quoted as given; it has about twenty digits at most.
+            bad(Code::Number, format!("{n} is not a 64-bit integer"))
         }),
         Json::String(text) => {
             let worth = session.line(text)?;
             session.forget();
             let worth = worth.ok_or_else(|| {
-                bad(Code::CalcSyntax, "a string without an expression".to_owned())
+                bad(Code::CalcSyntax, "a string argument contains no expression".to_owned())
             })?;
             *items += worth.cost();
             Ok(worth)
@@ -148,12 +148,12 @@ fn value(v: &Json, session: &mut Session, items: &mut usize) -> Result<Value, Bo
         }
         Json::Object(_) => Err(bad(
             Code::CalcArguments,
-            "an object is no argument; a layout is a string, a tuple an array".to_owned(),
+            "an argument is an object; write a layout as a string, a tuple as an array".to_owned(),
         )),
     }
 }
 
-/// The strings of the arguments, from left to right.
+/// All strings in the arguments, from left to right.
 fn strings(args: &[Json]) -> Vec<&str> {
     let (mut all, mut todo) = (vec![], args.iter().rev().collect::<Vec<_>>());
     while let Some(one) = todo.pop() {
@@ -176,8 +176,8 @@ fn to_json(session: &Session, v: &Value) -> Result<Json, Box<Diagnostic>> {
         }
         Value::Layout(_) if !v.is_symbolic() => json!(v.text(session.arena())),
         Value::Layout(_) | Value::Coords(_) | Value::Composed(_) => {
-            // The order of sums depends on earlier calculations. A layout that is read again has
-            // one text.
+            // The printed order of a sum's terms depends on earlier calculations. Read the layout
+            // again in a fresh session, so that equal layouts have equal texts.
             let text = session.text(v);
             let mut fresh = Session::default();
             match fresh.line(&text)? {

@@ -1,11 +1,13 @@
-//! A calculator for layout algebra: `composition((6,2):(8,2), (4,3):(3,1))` and what it is worth.
+//! A calculator for layout algebra. It evaluates expressions such as
+//! `composition((6,2):(8,2), (4,3):(3,1))`.
 //!
-//! Reading order: `value` (what there is), `operation` (a row of the table), `ops` (the table),
-//! `parse`, `scope` (symbols and facts), `eval`, `fault` (why there is no answer), `refusal` (how
-//! that is said), `json` (the same for programs), `table` (values as a grid).
+//! Reading order: `value` (kinds of values), `operation` (a row of the operation table), `ops` (the
+//! table), `parse`, `scope` (symbols and facts), `eval`, `fault` (reasons why an operation fails),
+//! `refusal` (their messages), `json` (the calculator for other programs), `table` (values as a
+//! grid).
 //!
-//! Invariant: every operation is one call of the library; the calculator reads, checks kinds and
-//! prints. Invariant: no line makes this panic, wait, or take memory without bound.
+//! Invariant: every operation is one call of the library. The calculator reads, checks kinds and
+//! prints. Invariant: no line causes a panic, an endless wait, or unbounded use of memory.
 
 mod eval;
 mod fault;
@@ -24,7 +26,7 @@ pub(crate) use eval::Session;
 use operation::Operation;
 use std::fmt::Write;
 
-/// What `carbyne layout --list` prints: every operation with its operands, its meaning and an
+/// The output of `carbyne layout --list`: every operation with its operands, its meaning and an
 /// example.
 pub(crate) fn list() -> String {
     let mut out = String::new();
@@ -62,7 +64,7 @@ pub fn markdown() -> String {
     page
 }
 
-/// What there is to say besides the signature.
+/// The aliases of an operation, to print behind its signature.
 fn also(op: &Operation, quote: &str) -> String {
     let mut said = vec![];
     if !op.aliases.is_empty() {
@@ -78,45 +80,54 @@ const INTRODUCTION: &str = "\
 Generated from the table in `cli/src/calculator/ops`; do not edit.
 
 ```sh
-cargo run --release -- layout 'composition((6,2):(8,2), (4,3):(3,1))'            # ((2,2),3):((24,2),8)
-cargo run --release -- layout 'A = (4,8):(8,1); A o right_inverse(A)'            # (8,4):(1,8)
-cargo run --release -- layout --table '(4,8):(8,1)'                              # all values, as a grid
-cargo run --release -- layout --eval 'Sw<1,0,2> o 0 o 8:1'                       # all values, as a list
-cargo run --release -- layout - < lines.txt                                      # answers line by line
-cargo run --release -- layout --json < requests.jsonl                            # the same for programs
-cargo run --release -- layout --list                                             # this page, as text
+cargo run --release -- layout 'composition((6,2):(8,2), (4,3):(3,1))'   # ((2,2),3):((24,2),8)
+cargo run --release -- layout 'A = (4,8):(8,1); A o right_inverse(A)'   # (8,4):(1,8)
+cargo run --release -- layout --table '(4,8):(8,1)'                     # all values as a grid
+cargo run --release -- layout --eval 'Sw<1,0,2> o 0 o 8:1'              # all values as a list
+cargo run --release -- layout - < lines.txt                             # one answer per line
+cargo run --release -- layout --json < requests.jsonl                   # JSON for other programs
+cargo run --release -- layout --list                                    # this page as text
 ```
 
-## What is written how
+## Syntax
 
-| text | is |
+| text | meaning |
 | --- | --- |
-| `8`, `-1`, `_8` | an integer; `_8` is how CuTe prints one that is known at compile time |
+| `8`, `-1`, `_8` | an integer; CuTe prints integers that are known at compile time as `_8` |
 | `(4,(2,2))` | a tuple: a shape, a stride, a coordinate, a profile; `(4)` and `4` differ |
 | `(1,_)` | a coordinate whose second mode is open |
-| `(4,8):(8,1)` | a layout; parentheses around it only group |
+| `(4,8):(8,1)` | a layout; parentheses around a layout only group |
 | `(4,8):(1@0,1@1)` | a layout whose strides go along basis vectors; `2@1@0` is nested |
 | `8` where a layout is wanted | `8:1` |
-| `[8, 4:2, _]` | a tiler by mode; `_` leaves a mode alone. `(8,4)` where a tiler is wanted is `[8,4]`, as in CuTe |
+| `[8, 4:2, _]` | a tiler by mode; `_` leaves a mode unchanged. `(8,4)` where a tiler is wanted is `[8,4]`, as in CuTe |
 | `Sw<3,4,3> o 0 o (8,64):(64,1)` | a swizzled layout: swizzle, offset, layout |
 | `A o B`, `A ∘ B` | `composition(A, B)` |
-| `A = (4,8):(8,1); size(A)` | a name for a value; with `layout -` it lasts for the lines that follow |
+| `A = (4,8):(8,1); size(A)` | a name for a value; with `layout -` the name is valid for the following lines |
 | `M*4 + 1`, `(M + 127)/128` | arithmetic as in programs: `+`, `-`, `*`, `/` and `%`, both rounding down, and `min`, `max`, `ceil_div` |
-| `(M,4):(4,1) where M % 8 == 0` | a layout over symbols; the facts at the end of the line name them |
-| `M = 16; (M,4):(4,1) where M % 8 == 0` | the same layout with 16 in the place of `M`; the facts must hold for 16 |
-| `A(1,2)`, `A(_,2)` | of a bound layout the index of a coordinate, or a slice |
+| `(M,4):(4,1) where M % 8 == 0` | a layout over symbols, with facts about the symbols at the end of the line |
+| `M = 16; (M,4):(4,1) where M % 8 == 0` | the layout for `M` = 16; the facts must hold for 16 |
+| `A(1,2)`, `A(_,2)` | for a bound layout `A`: the index of a coordinate, or a slice |
 | `// ...`, `# ...` | a comment, to the end of the line |
 
-Indices run column-major: the first mode is the fastest. What has no exact answer is refused, with the place and a code
-that `carbyne explain` knows. A line of `layout -` that is refused has the answer `error CODE` and its message on standard error;
-the lines after it are answered, and the exit code is 1.
+Indices run column-major: the first mode is the fastest. The calculator refuses an operation that
+has no exact answer, with the place and an error code that `carbyne explain` explains. With
+`layout -`, it answers a refused line with `error CODE` and prints the message to standard error. It
+answers the following lines, and exits with code 1.
 
-**Symbols** are 1 or more, unless a fact states a least value: `where i >= 0, i < M`. An answer over symbols holds for all values that
-the facts allow; if it needs another fact, the error L0108 names this fact. Operations that count elements (`is_injective`,
-`layout_eval`, operations on swizzled layouts) need numbers. With `layout -`, names and facts last for the lines that follow.
+**Symbols** are at least 1, unless a fact states another lower bound: `where i >= 0, i < M`. An
+answer over symbols holds for all values that satisfy the facts. If another fact is needed, the
+error L0108 names this fact. Operations that count elements (`is_injective`, `layout_eval`,
+operations on swizzled layouts) need numbers. With `layout -`, names and facts are valid for the
+following lines.
 
-With `--json` every line is a request such as `{\"id\":1,\"op\":\"composition\",\"args\":[\"(6,2):(8,2)\",\"(4,3):(3,1)\"]}`. Strings are
-expressions, arrays tuples or tilers by mode, `null` is `_`. Facts of an expression hold for the whole request. Every line has one answer: a string (a layout with its facts, or a number over symbols: `\"M*4\"`), an integer, a boolean,
-an array, `{\"skip\":true}` for an operation that there is not, or an object with `error`, `code`, `message`, `help`, and as `span` the
-range of bytes in the string that is wrong.
+With `--json`, every line is a request such as
+`{\"id\":1,\"op\":\"composition\",\"args\":[\"(6,2):(8,2)\",\"(4,3):(3,1)\"]}`. Strings are
+expressions, arrays are tuples or tilers by mode, `null` is `_`. Facts of an expression hold for the
+whole request. Every line has one answer:
+
+- a string: a layout with its facts, or a number over symbols such as `\"M*4\"`,
+- an integer, a boolean or an array,
+- `{\"skip\":true}` for an unknown operation,
+- an object with `error`, `code`, `message`, `help`, and with `span`, the range of wrong bytes in
+  the string.
 ";

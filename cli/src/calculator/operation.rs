@@ -1,4 +1,4 @@
-//! An operation: a row of the table, and how it takes its operands.
+//! An operation: a row of the operation table, with checked access to its operands.
 
 use super::fault::Fault;
 use super::value::{ComposedLayout, Holes, Kind, Layout, Shape, Tiler, Value};
@@ -6,29 +6,29 @@ use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::layout;
 use carbyne_ir::tuple::IntTuple;
 
-/// An operand's name and what it is taken for.
+/// The name of an operand and the kind that the operation needs.
 pub(crate) type Param = (&'static str, Kind);
 
 /// A row of the table.
 #[derive(Debug)]
 pub(crate) struct Operation {
-    /// As in `carbyne layout 'NAME(...)'`.
+    /// The name in `carbyne layout 'NAME(...)'`.
     pub(crate) name: &'static str,
-    /// Other names for it.
+    /// Other names of the operation.
     pub(crate) aliases: &'static [&'static str],
     params: &'static [Param],
     optional: usize,
     pub(super) many: bool,
-    /// Its result, in one line.
+    /// A description of the result, in one line.
     pub(crate) doc: &'static str,
-    /// An expression, and the text of its worth.
+    /// An expression and the text of its value.
     pub(crate) example: (&'static str, &'static str),
     pub(super) run: fn(&Args<'_>) -> Result<Value, Fault>,
 }
 
 type Run = fn(&Args<'_>) -> Result<Value, Fault>;
 
-/// A row without aliases whose operands must all be there.
+/// A row without aliases and without optional operands.
 pub(super) const fn op(
     name: &'static str,
     params: &'static [Param],
@@ -39,9 +39,9 @@ pub(super) const fn op(
     Operation { name, aliases: &[], params, optional: 0, many: false, doc, example, run }
 }
 
-/// The operands of a call, checked against the row.
+/// The operands of a call. Their kinds have been checked.
 pub(crate) struct Args<'a> {
-    /// The arena of their symbols.
+    /// The arena of the operands' symbols.
     pub(super) cx: &'a ExprArena,
     pub(super) values: &'a [Value],
 }
@@ -51,7 +51,7 @@ impl<'a> Args<'a> {
         Args { cx, values }
     }
 
-    /// Operand `k` as it was given, if it was.
+    /// Operand `k`, if given.
     pub(super) fn get(&self, k: usize) -> Option<&'a Value> {
         self.values.get(k)
     }
@@ -61,62 +61,61 @@ impl<'a> Args<'a> {
     }
 
     pub(super) fn layout(&self, k: usize) -> Result<Layout, Fault> {
-        self.value(k)?.layout().map_err(|m| m.of(k, Kind::Layout))
+        self.value(k)?.layout().map_err(|m| m.fault(k, Kind::Layout))
     }
 
     pub(super) fn function(&self, k: usize) -> Result<ComposedLayout, Fault> {
-        self.value(k)?.function().map_err(|m| m.of(k, Kind::Function))
+        self.value(k)?.function().map_err(|m| m.fault(k, Kind::Function))
     }
 
     pub(super) fn tiler(&self, k: usize) -> Result<Tiler, Fault> {
-        self.value(k)?.tiler().map_err(|m| m.of(k, Kind::Tiler))
+        self.value(k)?.tiler().map_err(|m| m.fault(k, Kind::Tiler))
     }
 
     pub(super) fn shape(&self, k: usize) -> Result<Shape, Fault> {
-        self.value(k)?.shape().map_err(|m| m.of(k, Kind::Shape))
+        self.value(k)?.shape().map_err(|m| m.fault(k, Kind::Shape))
     }
 
     pub(super) fn coord(&self, k: usize) -> Result<Holes, Fault> {
-        self.value(k)?.coord().map_err(|m| m.of(k, Kind::Coord))
+        self.value(k)?.coord().map_err(|m| m.fault(k, Kind::Coord))
     }
 
     pub(super) fn number(&self, k: usize) -> Result<Dim, Fault> {
-        self.value(k)?.number().map_err(|m| m.of(k, Kind::Number))
+        self.value(k)?.number().map_err(|m| m.fault(k, Kind::Number))
     }
 
-    /// A shape of numbers.
+    /// Operand `k` as a shape of numbers.
     pub(super) fn fixed_shape(&self, k: usize) -> Result<IntTuple, Fault> {
         Ok(self.shape(k)?.try_map(&mut |extent| self.cx.eval(*extent, &|_| None))?)
     }
 
-    /// A layout of numbers, which may be under a swizzle.
+    /// Operand `k` as a layout of numbers, possibly swizzled.
     pub(super) fn fixed(&self, k: usize) -> Result<layout::ComposedLayout, Fault> {
-        self.value(k)?.fixed(self.cx).map_err(|m| m.of(k, Kind::Function))
+        self.value(k)?.fixed(self.cx).map_err(|m| m.fault(k, Kind::Function))
     }
 
-    /// A layout of numbers.
+    /// Operand `k` as a layout of numbers.
     pub(super) fn fixed_layout(&self, k: usize) -> Result<layout::Layout, Fault> {
         Ok(self.layout(k)?.eval(self.cx, &|_| None)?)
     }
 
     pub(super) fn int(&self, k: usize) -> Result<i64, Fault> {
-        self.value(k)?.int(self.cx).map_err(|m| m.of(k, Kind::Int))
+        self.value(k)?.int(self.cx).map_err(|m| m.fault(k, Kind::Int))
     }
 
     pub(super) fn modes(&self, k: usize) -> Result<Vec<usize>, Fault> {
-        self.value(k)?.modes(self.cx).map_err(|m| m.of(k, Kind::Modes))
+        self.value(k)?.modes(self.cx).map_err(|m| m.fault(k, Kind::Modes))
     }
 
-    /// A mode's number.
+    /// Operand `k` as the number of a mode.
     pub(super) fn index(&self, k: usize) -> Result<usize, Fault> {
         let wanted = "the number of a mode, from 0";
         usize::try_from(self.int(k)?).map_err(|_| Fault::Range { arg: k, wanted })
     }
 }
 
-/// Applies an expression to the layout of operand `k`, whatever its strides are; what is under a
-/// swizzle stays there. For operations on the domain: those that choose, order and nest
-/// coordinates.
+/// Applies an expression to the layout of operand `k`, for any kind of strides; a swizzle of the
+/// operand is kept. For operations on the domain, which select, reorder and nest coordinates.
 macro_rules! on_domain {
     ($args:expr, $k:expr, |$layout:ident| $body:expr) => {
         match $args.value($k)? {
@@ -140,7 +139,7 @@ impl Operation {
         self
     }
 
-    /// So many operands at the end may be left out.
+    /// The last `n` operands are optional.
     pub(super) const fn optional(mut self, n: usize) -> Self {
         self.optional = n;
         self
@@ -152,12 +151,12 @@ impl Operation {
         self
     }
 
-    /// The least number of operands.
+    /// The minimum number of operands.
     pub(crate) fn required(&self) -> usize {
         self.params.len().saturating_sub(self.optional)
     }
 
-    /// The greatest number of operands, if there is one.
+    /// The maximum number of operands, if there is a maximum.
     pub(crate) fn most(&self) -> Option<usize> {
         if self.many { None } else { Some(self.params.len()) }
     }
@@ -172,7 +171,7 @@ impl Operation {
         self.params.get(k).or(self.params.last()).map_or("", |(name, _)| name)
     }
 
-    /// `complement(L, [cotarget])`
+    /// The text of the signature: `complement(L, [cotarget])`.
     pub(crate) fn signature(&self) -> String {
         let mut names: Vec<String> = vec![];
         for (k, (name, _)) in self.params.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Expressions of the calculator as trees.
+//! Parses expressions of the calculator to trees.
 //!
 //! ```text
 //! line  = [step {";" step}] [";"] ["where" FACTS]
@@ -8,11 +8,11 @@
 //!       | "(" [chain {"," chain}] ")" | "[" [chain {"," chain}] "]"
 //!       | NAME | NAME "(" [chain {"," chain}] ")"
 //! ```
-//! `_4` is `4`, `∘` is `o`. Operators, their precedence and FACTS are as in program texts. Text
-//! after `//` or `#` is a comment.
+//! `_4` means `4`, `∘` means `o`. Operators, their precedence and FACTS are as in program texts. A
+//! comment begins with `//` or `#`.
 //!
-//! Invariant: nesting is bounded by [`MAX_NESTING`] and the number of items by [`MAX_ITEMS`] before
-//! anything is built, so no text exhausts the stack or memory.
+//! Invariant: nesting is limited to [`MAX_NESTING`] levels and the number of items to
+//! [`MAX_ITEMS`] before anything is built. No text exhausts the stack or memory.
 
 use super::scan::{Scanner, Sign};
 use carbyne_ir::ast::BinOp;
@@ -20,7 +20,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::{MAX_EXPR_OPERATORS, MAX_NESTING};
 use carbyne_ir::span::Span;
 
-/// Most items in one line.
+/// Maximum number of items in one line.
 const MAX_ITEMS: usize = 1 << 16;
 
 /// A part of an expression and its place.
@@ -30,7 +30,7 @@ pub(super) struct Expr {
     pub(super) kind: Kind,
 }
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Debug)]
 pub(super) enum Kind {
     Int(i64),
@@ -41,36 +41,36 @@ pub(super) enum Kind {
     List(Vec<Expr>),
     /// Shape and stride.
     Pair(Box<Expr>, Box<Expr>),
-    /// What stands between `o`, at least two.
+    /// At least two parts with `o` between them.
     Chain(Vec<Expr>),
-    /// An operator with its two numbers.
+    /// An operator and its two operands.
     Bin(BinOp, Box<Expr>, Box<Expr>),
-    /// The three fields of a swizzle.
+    /// The three parameters of a swizzle.
     Swizzle([i64; 3]),
     Name(String),
-    /// The name with its place, and the arguments.
+    /// A name, its place, and the arguments.
     Call(String, Span, Vec<Expr>),
 }
 
-/// An expression and the name that it is bound to, if any.
+/// An expression, and the name that the line binds to its value, if any.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) name: Option<(String, Span)>,
     pub(super) expr: Expr,
 }
 
-/// A line.
+/// A parsed line.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
-    /// Empty if the line is blank or a comment.
+    /// Empty for a blank line or a comment.
     pub(super) steps: Vec<Step>,
-    /// The facts behind `where`, and the place of the clause.
+    /// The facts after `where`, and the place of the clause.
     pub(super) facts: (&'a str, Span),
 }
 
 type Parsed<T> = Result<T, Box<Diagnostic>>;
 
-/// Reads a line.
+/// Parses a line.
 pub(super) fn line(text: &str) -> Parsed<Line<'_>> {
     let mut parser = Parser { scan: Scanner::new(text)?, items: 0 };
     let mut steps = vec![];
@@ -148,7 +148,7 @@ impl Parser<'_> {
             left = left.checked_sub(1).ok_or_else(|| {
                 let message = format!("more than {MAX_EXPR_OPERATORS} operators in one expression");
                 let d = Diagnostic::new(Code::ExprTooLong, self.scan.span, message);
-                Box::new(d.label("one too many").help("bind parts of it to names first"))
+                Box::new(d.label("one too many").help("bind parts of the expression to names"))
             })?;
             self.advance()?;
             Ok(Some((op, self.item(depth)?)))
@@ -211,7 +211,7 @@ impl Parser<'_> {
         Ok(Expr { span: start.to(self.scan.before), kind })
     }
 
-    /// One more item, if there may be.
+    /// Counts one more item, up to the limit.
     fn count(&mut self) -> Parsed<()> {
         self.items += 1;
         if self.items <= MAX_ITEMS {
@@ -219,12 +219,12 @@ impl Parser<'_> {
         }
         let message = format!("the line has more than {MAX_ITEMS} items");
         let d = Diagnostic::new(Code::CalcTooLarge, self.scan.span, message)
-            .label("too many from here on")
+            .label("too many items from here on")
             .help("split the calculation into several lines");
         Err(Box::new(d))
     }
 
-    /// What stands in parentheses or brackets, with them.
+    /// The items in parentheses or brackets.
     fn items(&mut self, depth: usize) -> Parsed<Vec<Expr>> {
         let open = self.scan.span;
         if depth >= MAX_NESTING {
@@ -286,20 +286,20 @@ impl Parser<'_> {
 
     fn unexpected(&self, wanted: &str) -> Box<Diagnostic> {
         let found = self.scan.sign.to_string();
-        // Nothing can be shown at the end, so the last sign is.
+        // The end of the line has no characters, so show the last sign.
         let span = if self.at(&Sign::End) { self.scan.before } else { self.scan.span };
         let message = format!("expected {wanted}, found {found}");
         let d = Diagnostic::new(Code::CalcSyntax, span, message);
         let help = match &self.scan.sign {
-            Sign::Close(_) => "open it before, or remove it",
+            Sign::Close(_) => "add the opening bracket, or remove this bracket",
             Sign::Is => {
                 "write a binding as a name, `=` and an expression: `A = (4,8):(8,1); size(A)`"
             }
             Sign::End => "complete the expression",
-            _ => "write such as `composition((6,2):(8,2), (4,3):(3,1))`",
+            _ => "write an expression such as `composition((6,2):(8,2), (4,3):(3,1))`",
         };
         let after = if self.at(&Sign::End) { " after this" } else { "" };
-        Box::new(d.label(format!("wanted {wanted}{after}")).help(help))
+        Box::new(d.label(format!("expected {wanted}{after}")).help(help))
     }
 }
 

@@ -1,6 +1,6 @@
-//! How it is said that an operation did not answer.
+//! Messages for operations that fail.
 //!
-//! Invariant: every message names the operation, and help says what it takes, with an example.
+//! Invariant: every message names the operation, and its help shows the operands with an example.
 
 use super::fault::Fault;
 use super::operation::Operation;
@@ -10,21 +10,21 @@ use carbyne_ir::expr::ExprArena;
 use carbyne_ir::layout::LayoutError;
 use carbyne_ir::span::Span;
 
-/// Longest value or message that is quoted, in bytes.
+/// Maximum length of a quoted value or message, in bytes.
 const MAX_QUOTED: usize = 400;
 
-/// A call: the operation, its place, its operands and theirs.
+/// A call: the operation, its place, the operands and their places.
 pub(crate) struct Call<'a> {
     pub(crate) cx: &'a ExprArena,
     pub(crate) op: &'static Operation,
     pub(crate) span: Span,
     pub(crate) args: &'a [Value],
-    /// Empty where the operands do not come from an expression.
+    /// Empty if the operands do not come from an expression.
     pub(crate) spans: &'a [Span],
 }
 
 impl Fault {
-    /// The fault as an error about `call`.
+    /// The diagnostic for this fault of `call`.
     pub(crate) fn diagnostic(&self, call: &Call<'_>) -> Box<Diagnostic> {
         let name = call.op.name;
         let form = format!("`{}`, as in `{}`", call.op.signature(), call.op.example.0);
@@ -96,7 +96,7 @@ fn operands(cx: &ExprArena, args: &[Value]) -> String {
     short(format!("the {verb} {}", quoted.join(" and ")))
 }
 
-/// A refusal of the algebra, with its own code.
+/// The diagnostic for an error of the layout algebra, with the error's own code.
 pub(super) fn refused(e: &LayoutError, span: Span) -> Diagnostic {
     let code = Code::ALL.iter().find(|(_, text, _)| *text == e.code());
     let code = code.map_or(Code::LayoutRefused, |(code, _, _)| *code);
@@ -104,9 +104,9 @@ pub(super) fn refused(e: &LayoutError, span: Span) -> Diagnostic {
     d.help(short(e.help().unwrap_or_else(|| "choose other operands".to_owned())))
 }
 
-/// The value as it is quoted in messages.
+/// The value, quoted for messages.
 pub(super) fn quoted(cx: &ExprArena, v: &Value) -> String {
-    // A list of values is as long as the limit allows; print no more of it than is quoted.
+    // A list may have as many values as the limit allows; convert no more than are quoted.
     let text = match v {
         Value::List(items) if items.len() > MAX_QUOTED => {
             Value::List(items[..MAX_QUOTED].to_vec()).text(cx)
@@ -116,7 +116,7 @@ pub(super) fn quoted(cx: &ExprArena, v: &Value) -> String {
     format!("`{}`", short(text))
 }
 
-/// The text, cut where it is longer than anyone reads.
+/// The text, cut to the maximum length.
 pub(super) fn short(mut text: String) -> String {
     if text.len() > MAX_QUOTED {
         let mut end = MAX_QUOTED;

@@ -1,13 +1,13 @@
-//! Signs of the calculator's expressions: words, numbers, brackets.
+//! Splits expressions of the calculator into signs: words, numbers, marks.
 //!
-//! Invariant: spans are byte ranges of whole characters; no character is taken for another.
+//! Invariant: spans are byte ranges of whole characters.
 
 use carbyne_ir::ast::BinOp;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 use std::fmt;
 
-/// Longest name.
+/// Maximum length of a name.
 const MAX_NAME: usize = 64;
 
 /// A word, a number or a mark.
@@ -54,7 +54,7 @@ impl fmt::Display for Sign {
     }
 }
 
-/// The current sign of a text, and where it and the one before it stand.
+/// The current sign of a text, its place, and the place of the sign before.
 #[derive(Clone)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
@@ -65,7 +65,7 @@ pub(super) struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// At the first sign of the text.
+    /// A scanner at the first sign of the text.
     pub(super) fn new(text: &'a str) -> Result<Self, Box<Diagnostic>> {
         let span = Span::new(0, 0);
         let mut scanner = Scanner { text, at: 0, sign: Sign::End, span, before: span };
@@ -73,7 +73,7 @@ impl<'a> Scanner<'a> {
         Ok(scanner)
     }
 
-    /// The text behind the current sign, to the end or a comment, and its place.
+    /// The text after the current sign, up to the end or a comment, and its place.
     pub(super) fn rest(&self) -> (&'a str, Span) {
         let rest = &self.text[self.at..];
         let end = [rest.find('#'), rest.find("//")].into_iter().flatten().min();
@@ -84,11 +84,11 @@ impl<'a> Scanner<'a> {
     /// The sign after the current one.
     pub(super) fn peek(&self) -> Result<Sign, Box<Diagnostic>> {
         let mut ahead = self.clone();
-        // What is wrong there is said when it is the current one.
+        // An error there is reported when the scanner reaches that sign.
         Ok(ahead.advance().map_or(Sign::End, |()| ahead.sign))
     }
 
-    /// To the next sign.
+    /// Goes to the next sign.
     pub(super) fn advance(&mut self) -> Result<(), Box<Diagnostic>> {
         let rest = &self.text[self.at..];
         let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
@@ -98,7 +98,7 @@ impl<'a> Scanner<'a> {
         let mut chars = rest.chars();
         let first = chars.next();
         let second = chars.next();
-        // Behind an operand `-` is the operator, elsewhere the sign of a number.
+        // After an operand, `-` is the operator; elsewhere it is the sign of a number.
         let behind = match &self.sign {
             Sign::Word(word) => word != "o",
             sign => matches!(sign, Sign::Int(_) | Sign::Hole | Sign::Close(_)),
@@ -128,9 +128,9 @@ impl<'a> Scanner<'a> {
             (Some('a'..='z' | 'A'..='Z'), _) => word(rest, start)?,
             (Some(c), _) => {
                 let span = Span::new(start, start + c.len_utf8());
-                let d = Diagnostic::new(Code::CalcSyntax, span, "a character without a meaning")
-                    .label("no sign of a layout expression")
-                    .help("write names, numbers and `( ) [ ] < > , : ; = @ _ + - * / %`");
+                let d = Diagnostic::new(Code::CalcSyntax, span, "unknown character")
+                    .label("not part of a layout expression")
+                    .help("use names, numbers and `( ) [ ] < > , : ; = @ _ + - * / %`");
                 return Err(Box::new(d));
             }
         };
@@ -145,16 +145,16 @@ fn word(rest: &str, start: usize) -> Result<(Sign, usize), Box<Diagnostic>> {
     let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
     if length > MAX_NAME {
         let span = Span::new(start, start + length);
-        let message = format!("a name of {length} characters");
+        let message = format!("a name has {length} characters");
         let d = Diagnostic::new(Code::CalcSyntax, span, message)
-            .label(format!("at most {MAX_NAME} are allowed"))
+            .label(format!("the maximum is {MAX_NAME}"))
             .help("shorten the name");
         return Err(Box::new(d));
     }
     Ok((Sign::Word(rest[..length].to_owned()), length))
 }
 
-/// The number `digits` after a mark of `mark` bytes.
+/// The integer with these digits, after a mark of `mark` bytes.
 fn number(digits: &str, mark: usize, start: usize) -> Result<(Sign, usize), Box<Diagnostic>> {
     let length = mark + digits.len();
     match digits.parse() {

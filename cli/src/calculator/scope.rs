@@ -1,10 +1,9 @@
-//! Symbols: the names that facts are about, `(M,4):(4,1) where M % 8 == 0`.
+//! Symbols and their facts, as in `(M,4):(4,1) where M % 8 == 0`.
 //!
-//! Facts are read, checked and put to use by [`carbyne_ir`], as those of `sym M where M % 8 == 0`
-//! in a program.
+//! [`carbyne_ir`] parses, checks and uses facts, as those of `sym M where M % 8 == 0` in a program.
 //!
-//! Invariant: a symbol is 1 or more, or 0 or more if a fact bounds it below. An answer over symbols
-//! holds for all values that the facts allow.
+//! Invariant: a symbol is at least 1, or at least 0 if a fact states a lower bound. An answer over
+//! symbols holds for all values that satisfy the facts.
 
 use super::ops;
 use super::value::Value;
@@ -20,20 +19,20 @@ use carbyne_ir::text::{self, print_compare};
 use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Symbols, and the arena in which expressions over them live.
+/// Symbols, and the arena of expressions over them.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
     pub(super) arena: ExprArena,
-    /// The variable of each symbol, or the number that the symbol was given.
+    /// The variable of each symbol, or the number given for the symbol.
     symbols: BTreeMap<String, Dim>,
-    /// The facts as they were stated.
+    /// The facts as written.
     stated: Vec<Compare>,
     values: BTreeMap<String, i64>,
     /// The facts about symbols without values.
     facts: Vec<Known>,
 }
 
-/// A fact and the symbols that it is about.
+/// A fact and its symbols.
 #[derive(Debug)]
 struct Known {
     text: String,
@@ -41,11 +40,11 @@ struct Known {
 }
 
 impl Scope {
-    /// This scope with further facts and further values of symbols; `None` if none of them is new.
+    /// This scope with additional facts and values of symbols; `None` if none of them is new.
     ///
     /// # Errors
-    /// Facts contradict each other or a value, or the text is not a list of facts. Errors have the
-    /// place `span`.
+    /// The facts contradict each other or a value, or the text is not a list of facts. The place
+    /// of errors is `span`.
     pub(super) fn with(
         &self,
         further: &str,
@@ -74,7 +73,7 @@ impl Scope {
         let (given, open): (Vec<&str>, Vec<&str>) =
             names.iter().partition(|name| values.contains_key(**name));
         let program = resolve::resolve(&module(&open, all, &values), "");
-        let program = program.map_err(|errors| at(errors, span))?;
+        let program = program.map_err(|errors| first_at(errors, span))?;
         let vars = program.symbols.iter().filter_map(|var| program.arena.dim_of(*var));
         let numbers = given.iter().map(|name| Dim::Const(values[*name]));
         let all = open.iter().zip(vars).chain(given.iter().zip(numbers));
@@ -87,7 +86,7 @@ impl Scope {
         Ok(Some(Scope { arena: program.arena, symbols, stated: facts, values, facts: known }))
     }
 
-    /// The symbol or the number that it was given.
+    /// The symbol, or the number given for it.
     pub(super) fn symbol(&self, name: &str) -> Option<Dim> {
         self.symbols.get(name).copied()
     }
@@ -121,22 +120,22 @@ impl Scope {
     }
 }
 
-/// Whether a name can be bound: no operation has it, and expressions can refer to it.
+/// Whether a name can be bound: it is not the name of an operation, and expressions can use it.
 pub(super) fn may_be_bound(name: &str) -> bool {
     let said = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     said && ops::find(name).is_none() && !["o", "Sw", "true", "false", "where"].contains(&name)
 }
 
-/// The error for a name that is not free.
+/// The error for a name that cannot be bound.
 pub(super) fn not_bindable(name: &str, span: Span) -> Box<Diagnostic> {
     let d = Diagnostic::new(Code::CalcName, span, format!("`{name}` cannot be bound"))
-        .label("has a meaning already")
+        .label("has another meaning")
         .help("choose another name, such as `A`");
     Box::new(d)
 }
 
-/// The facts of a text such as `M >= 1, K % 64 == 0`.
+/// Parses a list of facts such as `M >= 1, K % 64 == 0`.
 fn read(facts: &str, span: Span) -> Result<Vec<Compare>, Box<Diagnostic>> {
     if facts.trim().is_empty() {
         return Ok(vec![]);
@@ -144,7 +143,7 @@ fn read(facts: &str, span: Span) -> Result<Vec<Compare>, Box<Diagnostic>> {
     let read = text::parse(&format!("carbyne {FORMAT_VERSION}\nsym a where {facts}\n"));
     let read = read.map_err(|errors| {
         let help = no_facts(span).help;
-        Box::new(Diagnostic { help, ..*at(errors, span) })
+        Box::new(Diagnostic { help, ..*first_at(errors, span) })
     })?;
     match &read.items[..] {
         [one] => match &one.kind {
@@ -156,15 +155,15 @@ fn read(facts: &str, span: Span) -> Result<Vec<Compare>, Box<Diagnostic>> {
 }
 
 fn no_facts(span: Span) -> Box<Diagnostic> {
-    let message = "the text behind `where` is not a list of facts";
-    let d = Diagnostic::new(Code::CalcSyntax, span, message).label("not facts alone");
+    let message = "the text after `where` is not a list of facts";
+    let d = Diagnostic::new(Code::CalcSyntax, span, message).label("not only facts");
     Box::new(d.help("write comparisons, separated by commas: `where M >= 1, K % 64 == 0`"))
 }
 
-/// A program that says no more than these facts, with values in the place of symbols that have
-/// them.
+/// A program that contains only these facts, with values substituted for symbols that have
+/// values.
 fn module(open: &[&str], facts: Vec<Compare>, values: &BTreeMap<String, i64>) -> Module {
-    // A statement has at least one symbol; its facts are checked even if all their symbols have
+    // A statement needs at least one symbol. The facts are checked even if all their symbols have
     // values.
     let names = if open.is_empty() { &["none_is_open"] } else { open };
     let names = names.iter().map(|name| Name { text: (*name).to_owned(), span: Span::default() });
@@ -177,13 +176,13 @@ fn module(open: &[&str], facts: Vec<Compare>, values: &BTreeMap<String, i64>) ->
         budget: usize::MAX,
         ..Substitution::default()
     };
-    // A number fits wherever a fact has a name.
+    // A number is valid wherever a fact has a name.
     let _ = by.in_place(&mut items);
     Module { header: vec![], items: items.into(), footer: vec![] }
 }
 
 /// The first of the errors, with the whole clause as its place.
-fn at(errors: Diagnostics, span: Span) -> Box<Diagnostic> {
+fn first_at(errors: Diagnostics, span: Span) -> Box<Diagnostic> {
     let first = errors.into_vec().into_iter().next();
     let mut d = first.unwrap_or_else(|| *no_facts(span));
     (d.span, d.related, d.edits) = (span, vec![], vec![]);
@@ -198,7 +197,7 @@ fn names_of(fact: &Compare) -> Vec<&str> {
     [fact.lhs.names(), fact.rhs.names()].concat()
 }
 
-/// Whether the fact bounds a symbol below: `M >= 0`, `0 < M`, `M == 4`.
+/// Whether the fact states a lower bound of a symbol: `M >= 0`, `0 < M`, `M == 4`.
 fn bounds_below(fact: &Compare, name: &str) -> bool {
     let is = |e: &Expr| matches!(&e.kind, ExprKind::Name(n) if n == name);
     match fact.op {

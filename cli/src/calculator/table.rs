@@ -1,7 +1,7 @@
 //! All values of a small layout, as a list or as a grid.
 //!
-//! Invariant: a grid has one row for each coordinate of mode 0 and one column for each of what is
-//! left.
+//! Invariant: a grid has one row for each coordinate of mode 0, and one column for each coordinate
+//! of the other modes.
 
 use super::fault::Fault;
 use super::ops::values;
@@ -10,7 +10,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::ExprArena;
 use carbyne_ir::span::Span;
 
-/// Most values that are printed as a grid.
+/// Maximum number of values in a grid.
 const MAX_GRID: i64 = 1 << 14;
 
 /// All values of a layout as a list.
@@ -20,7 +20,7 @@ pub(crate) fn eval(cx: &ExprArena, value: &Value, text: &str) -> Result<String, 
     Ok(format!("[{}]\n", values.join(",")))
 }
 
-/// All values of a layout, mode 0 downward and the others to the right.
+/// All values of a layout, with mode 0 downward and the other modes to the right.
 pub(crate) fn grid(cx: &ExprArena, value: &Value, text: &str) -> Result<String, Box<Diagnostic>> {
     let (values, rows) = of(cx, value, text, MAX_GRID)?;
     let cells: Vec<String> = values.iter().map(i64::to_string).collect();
@@ -41,7 +41,7 @@ pub(crate) fn grid(cx: &ExprArena, value: &Value, text: &str) -> Result<String, 
     Ok(out)
 }
 
-/// The values and how many rows they make.
+/// The values and the number of rows.
 fn of(
     cx: &ExprArena,
     value: &Value,
@@ -53,7 +53,7 @@ fn of(
         let message = format!("only a layout has values to list, found {}", value.words());
         let d = Diagnostic::new(Code::CalcArguments, span, message)
             .label("not a layout of integers")
-            .help("leave `--table` and `--eval` out, or let the last expression be a layout");
+            .help("remove `--table` and `--eval`, or end the line with a layout");
         return Err(Box::new(d));
     };
     let size = f.layout().size();
@@ -72,7 +72,7 @@ fn of(
                 .help("list a part: compose the layout with a smaller one first");
             Err(Box::new(d))
         }
-        // Not reached: a layout has a list of values or too many.
+        // Unreachable: a layout has a list of values, or too many values.
         _ => Ok((vec![], 1)),
     }
 }

@@ -1,9 +1,9 @@
-//! What an expression of the calculator can be worth, and what an operand can be taken for.
+//! Values of expressions, and the kinds of operands.
 //!
-//! Numbers are those of the program texts: constants, or expressions over symbols in an arena.
+//! Numbers are those of program texts: constants, or expressions over symbols in an arena.
 //!
 //! Invariant: tuples nest at most [`MAX_DEPTH`] levels, so every function here may recurse.
-//! Invariant: a value prints as text that the calculator reads back as the same value.
+//! Invariant: the calculator reads the printed text of a value as an equal value.
 
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::layout::{self, LayoutError, Swizzle};
@@ -18,7 +18,7 @@ pub(crate) type Basis = layout::Basis<Dim>;
 pub(crate) type Holes = layout::slice::Holes<Dim>;
 pub(crate) type Shape = IntTuple<Dim>;
 
-/// The worth of an expression.
+/// The value of an expression.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value {
     /// `4`, `_4`, `M*4`
@@ -43,22 +43,22 @@ pub(crate) enum Value {
     Swizzle(Swizzle),
 }
 
-/// What an operation takes an operand for.
+/// The kind of operand that an operation needs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// A layout; an integer N is `N:1`.
     Layout,
     /// A layout that may be under a swizzle.
     Function,
-    /// As a function, or with strides along basis vectors.
+    /// A function, or a layout with strides along basis vectors.
     Any,
-    /// A layout over everything, or one for every mode.
+    /// A layout for all modes together, or one layout per mode.
     Tiler,
-    /// A tiler, or a layout of any kind: what can stand on the right of a composition.
+    /// A tiler, or a layout of any kind: a right operand of a composition.
     Composable,
-    /// An integer, or a tuple of such: a shape, an order, a profile.
+    /// An integer, or a tuple of integers: a shape, an order, a profile.
     Shape,
-    /// As a shape, with `_` for modes that are not fixed.
+    /// A shape with `_` for open modes.
     Coord,
     /// An integer, or an expression over symbols.
     Number,
@@ -71,7 +71,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// In words, with the article.
+    /// The name of the kind, with an article.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Kind::Layout => "a layout",
@@ -88,12 +88,12 @@ impl Kind {
         }
     }
 
-    /// How one is written.
+    /// An example of the kind.
     pub(crate) fn example(self) -> &'static str {
         match self {
             Kind::Layout | Kind::Any => "`(4,8):(8,1)`",
             Kind::Function => "`(4,8):(8,1)` or `Sw<2,0,3> o 0 o (8,8):(8,1)`",
-            Kind::Tiler | Kind::Composable => "`4:2`, or `[8, 4:2, _]` for one tiler a mode",
+            Kind::Tiler | Kind::Composable => "`4:2`, or `[8, 4:2, _]` for one tiler per mode",
             Kind::Shape => "`8` or `(4,(2,2))`",
             Kind::Coord => "`3` or `(1,(_,0))`",
             Kind::Number | Kind::Int => "`4`",
@@ -103,17 +103,17 @@ impl Kind {
     }
 }
 
-/// Why a value cannot be taken for what is wanted.
+/// The reason why a value cannot be converted to a kind of operand.
 #[derive(Debug)]
 pub(crate) enum Misfit {
-    /// It is something else.
+    /// The value is of another kind.
     Other,
-    /// It is no value of that kind after all.
+    /// The layout algebra refuses the value.
     Refused(LayoutError),
 }
 
 impl Value {
-    /// In words, with the article.
+    /// The name of the value's kind, with an article.
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Value::Int(_) => "an integer",
@@ -129,7 +129,7 @@ impl Value {
         }
     }
 
-    /// How many numbers and tuples it holds: what it costs to keep.
+    /// The number of numbers and tuples in the value: the cost to store it.
     pub(crate) fn cost(&self) -> usize {
         fn nodes(t: &Shape) -> usize {
             match t {
@@ -149,7 +149,7 @@ impl Value {
         }
     }
 
-    /// Levels of tuples and lists.
+    /// The nesting depth of tuples and lists.
     pub(crate) fn depth(&self) -> usize {
         match self {
             Value::Tuple(items) | Value::List(items) => {
@@ -159,7 +159,7 @@ impl Value {
         }
     }
 
-    /// A tuple or list of these, if it does not nest too deep.
+    /// A tuple or list of these items, if it does not nest too deep.
     pub(crate) fn nested(items: Vec<Value>, brackets: bool) -> Result<Value, LayoutError> {
         if items.iter().any(|item| item.depth() >= MAX_DEPTH) {
             return Err(LayoutError::TooDeep { limit: MAX_DEPTH });
@@ -167,7 +167,7 @@ impl Value {
         Ok(if brackets { Value::List(items) } else { Value::Tuple(items) })
     }
 
-    /// As a number, which may hold symbols.
+    /// Converts to a number, which may contain symbols.
     pub(crate) fn number(&self) -> Result<Dim, Misfit> {
         match self {
             Value::Int(v) => Ok(*v),
@@ -175,12 +175,12 @@ impl Value {
         }
     }
 
-    /// As an integer.
+    /// Converts to an integer.
     pub(crate) fn int(&self, cx: &ExprArena) -> Result<i64, Misfit> {
         cx.eval(self.number()?, &|_| None).map_err(Misfit::Refused)
     }
 
-    /// As a shape, an order, a profile, or a coordinate without `_`.
+    /// Converts to a shape, an order, a profile, or a coordinate without `_`.
     pub(crate) fn shape(&self) -> Result<Shape, Misfit> {
         let shape = self.shape_within()?;
         shape.check_limits().map_err(Misfit::Refused)?;
@@ -198,7 +198,7 @@ impl Value {
         }
     }
 
-    /// As a list of mode numbers; one number is a list of one.
+    /// Converts to a list of mode numbers; a single number is a list of one.
     pub(crate) fn modes(&self, cx: &ExprArena) -> Result<Vec<usize>, Misfit> {
         let number = |v: &Value| usize::try_from(v.int(cx)?).map_err(|_| Misfit::Other);
         match self {
@@ -207,7 +207,7 @@ impl Value {
         }
     }
 
-    /// As a layout.
+    /// Converts to a layout.
     pub(crate) fn layout(&self) -> Result<Layout, Misfit> {
         match self {
             Value::Layout(l) => Ok(l.clone()),
@@ -216,7 +216,7 @@ impl Value {
         }
     }
 
-    /// As a layout under a swizzle, which may be the one that changes nothing.
+    /// Converts to a swizzled layout; a plain layout has the identity swizzle.
     pub(crate) fn function(&self) -> Result<ComposedLayout, Misfit> {
         match self {
             Value::Composed(c) => Ok((**c).clone()),
@@ -224,12 +224,12 @@ impl Value {
         }
     }
 
-    /// As a layout of numbers, which may be under a swizzle.
+    /// Converts to a layout of numbers, possibly swizzled.
     pub(crate) fn fixed(&self, cx: &ExprArena) -> Result<layout::ComposedLayout, Misfit> {
         self.function()?.eval(cx, &|_| None).map_err(Misfit::Refused)
     }
 
-    /// As layouts, one after the other; one layout is a list of one.
+    /// Converts to a list of layouts; a single layout is a list of one.
     pub(crate) fn layouts(&self) -> Result<Vec<Layout>, Misfit> {
         match self {
             Value::Tuple(items) | Value::List(items) => items.iter().map(Value::layout).collect(),
@@ -237,7 +237,7 @@ impl Value {
         }
     }
 
-    /// As a tiler: tuples and lists are by mode.
+    /// Converts to a tiler; tuples and lists are tilers by mode.
     pub(crate) fn tiler(&self) -> Result<Tiler, Misfit> {
         match self {
             Value::Hole => Ok(Tiler::Keep),
@@ -249,7 +249,7 @@ impl Value {
         }
     }
 
-    /// As a coordinate.
+    /// Converts to a coordinate.
     pub(crate) fn coord(&self) -> Result<Holes, Misfit> {
         let coord = self.coord_within()?;
         coord.check_limits().map_err(Misfit::Refused)?;
@@ -268,7 +268,7 @@ impl Value {
         }
     }
 
-    /// As strides of which some are steps along axes.
+    /// Converts to strides along basis vectors and plain strides.
     pub(crate) fn basis(&self) -> Option<IntTuple<Basis>> {
         match self {
             Value::Int(v) => Some(IntTuple::Leaf(Basis::plain(*v))),
@@ -280,7 +280,7 @@ impl Value {
         }
     }
 
-    /// Whether it can be taken for this.
+    /// Checks that the value converts to this kind.
     pub(crate) fn fits(&self, cx: &ExprArena, kind: Kind) -> Result<(), Misfit> {
         match kind {
             Kind::Layout => self.layout().map(drop),
@@ -298,14 +298,14 @@ impl Value {
         }
     }
 
-    /// Whether a number in it depends on symbols.
+    /// Whether a number in the value depends on symbols.
     pub(crate) fn is_symbolic(&self) -> bool {
         let mut symbolic = false;
         self.for_each(&mut |number| symbolic |= number.as_const().is_none());
         symbolic
     }
 
-    /// Calls `f` on every number in it.
+    /// Calls `f` with every number in the value.
     pub(crate) fn for_each(&self, f: &mut dyn FnMut(Dim)) {
         let of_layout = |l: &Layout, f: &mut dyn FnMut(Dim)| {
             l.leaves().iter().flat_map(|(n, d)| [*n, *d]).for_each(f);
@@ -326,7 +326,7 @@ impl Value {
         }
     }
 
-    /// The text of the value, its symbols named by the arena.
+    /// The text of the value, with the symbol names of the arena.
     pub(crate) fn text(&self, cx: &ExprArena) -> String {
         let items = |items: &[Value], open: char, close: char| {
             let items: Vec<String> = items.iter().map(|item| item.text(cx)).collect();
@@ -375,7 +375,7 @@ impl From<CoordLayout> for Value {
 }
 
 impl From<ComposedLayout> for Value {
-    /// Without swizzle or offset, a plain layout.
+    /// Without swizzle and offset, the value is a plain layout.
     fn from(composed: ComposedLayout) -> Self {
         match composed.plain() {
             Some(layout) => Value::Layout(layout.clone()),
@@ -402,14 +402,14 @@ impl From<layout::Layout> for Value {
     }
 }
 
-/// The function shifted by the offset and swizzled.
+/// The layout with this offset and swizzle.
 pub(super) fn swizzled(
     cx: &ExprArena,
     swizzle: Swizzle,
     offset: Dim,
     inner: &ComposedLayout,
 ) -> Result<ComposedLayout, LayoutError> {
-    // Every index must fit; they lie between 0 and the reach on either side.
+    // Every index must fit. The indices lie between 0 and the reach, on either side.
     let reach = match inner.plain() {
         Some(layout) => layout.cosize_in(cx)?,
         None => Dim::Const(inner.eval(cx, &|_| None)?.reach()?),

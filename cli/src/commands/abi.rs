@@ -1,7 +1,7 @@
-//! `compile --emit abi`: what a launcher must know, as JSON: of one kernel, or of all that a file
-//! holds, with the tensors that they hand on to each other.
+//! `compile --emit abi`: the data that a launcher needs, as JSON. The document describes one
+//! kernel, or all kernels of a file with the intermediate tensors between them.
 //!
-//! Sizes that are known at launch only are texts, expressions of the program's symbols.
+//! Sizes that are known only at launch are strings: expressions of the program's symbols.
 
 use crate::json::schema;
 use carbyne_atoms::AtomTable;
@@ -10,14 +10,17 @@ use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::{BufferId, Program};
 use serde_json::{Value, json};
 
-/// Bytes of a tensor map, at a multiple of 64.
+/// The size of a tensor map in bytes. Its address is a multiple of 64.
 const MAP_BYTES: usize = 128;
 
-/// All kernels in the order in which they are launched.
+/// The document for all kernels, in launch order.
 pub(crate) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTable) -> String {
     let between = handed_on(program);
     let used = |b: &BufferId, write: bool| -> Vec<usize> {
-        let of = |p: &Param| matches!(p, Param::Pointer { buffer, written, .. } if buffer == b && *written == write);
+        let of = |p: &Param| match p {
+            Param::Pointer { buffer, written, .. } => buffer == b && *written == write,
+            Param::Scalar { .. } | Param::Symbol { .. } | Param::TensorMap { .. } => false,
+        };
         let maps = |p: &Param| matches!(p, Param::TensorMap { buffer, .. } if buffer == b);
         let any = |k: &CudaKernel| k.params.iter().any(|p| of(p) || !write && maps(p));
         (0..kernels.len()).filter(|i| any(&kernels[*i])).collect()
@@ -37,7 +40,7 @@ pub(crate) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
             .iter()
             .map(|m| match m.leaves() {
                 [(_, stride)] => number(*stride),
-                // A mode of several leaves: extent and stride of each, the first fastest.
+                // A mode of several leaves: extent and stride of each leaf, the first fastest.
                 several => several.iter().map(|(n, s)| json!([number(*n), number(*s)])).collect(),
             })
             .collect();
@@ -47,9 +50,11 @@ pub(crate) fn module(kernels: &[CudaKernel], program: &Program, table: &AtomTabl
             "bits": buffer.scalar.bits(),
             "extents": extents,
             "strides": strides,
-            // Where an extent is 0 no element is there, and what is computed of the last one may be
-            // below 0.
-            "elements": number(program.arena.max(buffer.cosize, Dim::Const(0)).unwrap_or(buffer.cosize)),
+            // If an extent is 0, the tensor has no elements, and the computed codomain size may be
+            // negative.
+            "elements": number(
+                program.arena.max(buffer.cosize, Dim::Const(0)).unwrap_or(buffer.cosize)
+            ),
             "integers": buffer.range.map(|(from, below)| json!({
                 "from": number(from),
                 "below": number(below),
@@ -96,7 +101,7 @@ fn number(program: &Program, d: Dim) -> Value {
     }
 }
 
-/// One kernel.
+/// The document for one kernel.
 pub(super) fn json(kernel: &CudaKernel, program: &Program, table: &AtomTable) -> String {
     let mut object = object(kernel, program, table);
     object["schema_version"] = json!(schema::ABI);

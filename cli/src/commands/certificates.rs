@@ -1,11 +1,11 @@
-//! `decompose --emit json`: the decomposed text, what was chosen, and the relations that make it
-//! right, as data.
+//! `decompose --emit json`: the decomposed text, the choices, and the relations that prove them, as
+//! data.
 //!
-//! Layouts are texts, `shape:stride`. The names of a relation's parts are those of its variant in
-//! the library, where their meaning stands.
+//! Layouts are strings, `shape:stride`. The parts of a relation have the names of the fields of its
+//! variant in the library, whose documentation explains them.
 
+use crate::access_order::Reports;
 use crate::json::schema;
-use crate::order::Reports;
 use carbyne_decompose::Decomposed;
 use carbyne_decompose::certificate::{Certificate, Relation};
 use carbyne_decompose::{Leaf, LoopSchedule, Searched};
@@ -15,7 +15,7 @@ use carbyne_ir::span::{LineIndex, Span};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// All of a decomposition; `source` is the text that was decomposed.
+/// The document of a decomposition; `source` is the text that was decomposed.
 pub(crate) fn document(
     found: &Decomposed,
     (reports, loops): (&Reports, &[LoopSchedule]),
@@ -31,7 +31,9 @@ pub(crate) fn document(
         "search": searched(&found.searched),
         "solutions": found.leaves.iter().map(|leaf| solution(leaf, &lines)).collect::<Vec<_>>(),
         "loops": super::loops::json(loops, found, source),
-        "certificates": found.certificates.iter().map(|c| certificate(c, &lines)).collect::<Vec<_>>(),
+        "certificates": found.certificates.iter()
+            .map(|c| certificate(c, &lines))
+            .collect::<Vec<_>>(),
         "synchronization": reports
             .iter()
             .map(|(kernel, report)| {
@@ -42,7 +44,7 @@ pub(crate) fn document(
     format!("{object:#}\n")
 }
 
-/// Where specs stand.
+/// Finds the lines of specs.
 pub(super) struct Lines<'a> {
     found: &'a Decomposed,
     source: LineIndex,
@@ -57,19 +59,19 @@ impl<'a> Lines<'a> {
         Lines { found, source: LineIndex::new(source), tile_level, spans }
     }
 
-    /// The line of the file that an operation was written or generated for.
+    /// The source line that an operation was written on or generated for.
     pub(super) fn source(&self, id: SpecId) -> usize {
         let span = self.found.origins.span(self.found.tile.specs[id].node);
         self.source.line(span.start)
     }
 
-    /// The line of the tile-level text.
+    /// The line of an operation in the tile-level text.
     fn tile_level(&self, id: SpecId) -> Option<usize> {
         self.spans.get(&id).map(|span| self.tile_level.line(span.start))
     }
 }
 
-/// How far the search went.
+/// The extent of the search.
 pub(super) fn searched(s: &Searched) -> Value {
     json!({
         "solutions_costed": s.leaves,
@@ -79,7 +81,7 @@ pub(super) fn searched(s: &Searched) -> Value {
     })
 }
 
-/// What was chosen, and its cost.
+/// The choices of a solution and their cost.
 pub(super) fn solution(leaf: &Leaf, lines: &Lines<'_>) -> Value {
     let choice =
         |(id, choice): &(SpecId, String)| json!({ "line": lines.source(*id), "choice": choice });
@@ -159,7 +161,9 @@ fn relation(relation: &Relation) -> (&'static str, Value) {
                 "f": text(f),
                 "g": text(g),
                 "map": text(map),
-                "steps": steps.iter().map(|(mask, register)| json!([mask, register])).collect::<Value>(),
+                "steps": steps.iter()
+                    .map(|(mask, register)| json!([mask, register]))
+                    .collect::<Value>(),
             }),
         ),
     }

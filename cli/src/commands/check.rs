@@ -1,4 +1,4 @@
-//! `carbyne check`: errors, or silence; what orders which accesses, where it is asked for.
+//! `carbyne check`: reports errors and, on request, the order of accesses.
 
 use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
     let (mut said, mut text) = (vec![], String::new());
     let mut reports = vec![];
     for kernel in &program.kernels {
-        // Of what is not atomic the synchronization is not planned yet.
+        // If a kernel is not atomic, its synchronization has not been planned yet.
         if !carbyne_sync::is_atomic(&program, *kernel) {
             let is_sync = |s: &Stmt| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
             let synchronizes = program.walk_body(*kernel).stmts().any(is_sync);
@@ -37,9 +37,10 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
                 let name = name(&program, *kernel);
                 let what = match synchronizes {
                     true => {
-                        "its order is not checked before it is decomposed: `carbyne decompose` checks it"
+                        "the order of accesses is not checked, because the kernel has open specs; \
+                         `carbyne decompose` checks it"
                     }
-                    false => "not decomposed, nothing to check",
+                    false => "not decomposed; no order of accesses to check",
                 };
                 output::say(&format!("{name}: {what}\n"), io);
             }
@@ -58,7 +59,7 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
         reports.push((*kernel, report));
     }
     if args.annotate {
-        let written = pipeline::written(&source)?;
+        let written = pipeline::parsed_without_imports(&source)?;
         text = annotate::annotated(&source.text, &written, &program, &reports);
     }
     output::write(None, text.as_bytes(), io)?;
@@ -75,10 +76,10 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
     Err(Failure::program(&source, errors))
 }
 
-/// Steps of a proof of a changed text: changes are tried by the dozen.
+/// Limits of a proof for a changed text. Dozens of changes are tried.
 const TRIED: Limits = Limits { accesses: 1 << 24, every_iteration: false };
 
-/// How much is wrong with the order of accesses in a text.
+/// The number of errors in the order of accesses of a text.
 fn wrong(source: Source, table: &AtomTable) -> Wrong {
     let Ok(program) = pipeline::meant(&source) else { return Wrong::MOST };
     if !carbyne_decompose::check_named(&program, Some(table)).is_empty() {
@@ -94,18 +95,18 @@ fn wrong(source: Source, table: &AtomTable) -> Wrong {
     Wrong { errors, warnings: said.len() - errors }
 }
 
-/// A table that has all instructions and all synchronization that a program names: the given one,
-/// or that of the oldest architecture that has them, if one has.
+/// Finds an atom table that has all instructions and synchronization statements of a program: the
+/// given table, or the table of the oldest architecture that has them, if any.
 ///
 /// # Errors
-/// Operands that are not those of their instruction, instructions and statements of synchronization
-/// that there are not.
+/// The operands of a spec do not match its instruction, or an instruction or synchronization
+/// statement does not exist.
 pub fn fitting(p: &Program, table: Option<AtomTable>) -> Result<Option<AtomTable>, Diagnostics> {
     let errors = carbyne_decompose::check_named(p, table.as_ref());
     if errors.is_empty() { synchronizing(p, table) } else { Err(errors) }
 }
 
-/// As [`fitting`], of a program whose operands are right.
+/// Continues [`fitting`] for a program whose instructions match.
 fn synchronizing(p: &Program, table: Option<AtomTable>) -> Result<Option<AtomTable>, Diagnostics> {
     let tables = match &table {
         Some(table) => vec![table.clone()],
@@ -118,7 +119,7 @@ fn synchronizing(p: &Program, table: Option<AtomTable>) -> Result<Option<AtomTab
     Ok(table.or_else(|| carbyne_sync::arch_of(p).map(AtomTable::new)))
 }
 
-/// Statements of synchronization that none of these architectures has, or not with their numbers.
+/// Synchronization statements that no architecture in `tables` has, or not with these numbers.
 fn unknown(p: &Program, tables: &[AtomTable]) -> Diagnostics {
     let arena = &p.arena;
     let mut found = vec![];
@@ -133,7 +134,7 @@ fn unknown(p: &Program, tables: &[AtomTable]) -> Diagnostics {
         for table in tables {
             errors.extend(table.sync(sync.op, range, remote).err());
         }
-        // The newest one knows most.
+        // The newest architecture gives the most specific error.
         if let Some(error) = errors.pop().filter(|_| errors.len() + 1 == tables.len()) {
             found.push(p.noted(error.diagnostic(stmt.span)));
         }
@@ -145,7 +146,7 @@ fn name(p: &Program, kernel: SpecId) -> &str {
     p.specs[kernel].name.as_deref().unwrap_or("kernel")
 }
 
-/// One line a pair.
+/// Lists the pairs, one per line.
 fn listing(p: &Program, kernel: SpecId, report: &Report, text: &str) -> String {
     let [ordered, unordered, undecided] = report.counts();
     let mut out = format!(
@@ -169,7 +170,7 @@ fn listing(p: &Program, kernel: SpecId, report: &Report, text: &str) -> String {
     out
 }
 
-/// `async.wait (line 17), barrier (line 18), 1 turn of k later`
+/// Describes an ordering: `async.wait (line 17), barrier (line 18), 1 turn of k later`.
 fn way(way: &Ordering, text: &str) -> String {
     let steps = way.steps.iter().map(|s| format!("{} (line {})", what(s, text), s.line));
     let later = way.distance.iter().map(|(name, n)| match n {
@@ -178,19 +179,19 @@ fn way(way: &Ordering, text: &str) -> String {
         n if *n > 0 => format!("{n} turns of {name} later"),
         n => format!("{} turns of {name} before", n.saturating_abs()),
     });
-    // Nothing has to pass it on.
+    // Program order needs no synchronization.
     let own = way.steps.is_empty().then(|| "in order".to_owned());
     own.into_iter().chain(steps).chain(later).collect::<Vec<_>>().join(", ")
 }
 
-/// What a step is called: a barrier with the threads that it names.
+/// The name of a step: for a barrier, the statement with its threads.
 fn what<'a>(step: &'a Place, text: &'a str) -> &'a str {
     let written = text.get(step.span.start as usize..step.span.end as usize);
     let written = written.map(str::trim).filter(|t| !t.contains('\n'));
     written.filter(|t| step.what == "barrier" && t.starts_with("barrier(")).unwrap_or(&step.what)
 }
 
-/// The pairs for tools; `text` is what lines are counted in.
+/// The pairs as JSON. Line numbers refer to `text`.
 pub(crate) fn object(p: &Program, kernel: SpecId, report: &Report, text: &str) -> Value {
     let access = |a: &Access| {
         json!({

@@ -1,7 +1,7 @@
-//! `carbyne compile`: the decomposed program as IR, CUDA C++, PTX or machine code.
+//! `carbyne compile`: prints the decomposed program as IR, CUDA C++, PTX or machine code.
 //!
-//! What a launcher needs (grid, block, shared memory) and, where ptxas has run, registers and
-//! spills are said on standard error.
+//! The launch data (grid, block, shared memory) and, if ptxas ran, registers and spills are printed
+//! on standard error.
 
 use super::abi;
 use crate::args::{Compile, Emit, MessageFormat};
@@ -21,12 +21,14 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
         Some("-v" | "--verbose") => true,
         Some(other) => {
             let shown: String = other.chars().take(64).collect();
-            return Err(Failure::usage(format!("`{shown}` is no known option of ptxas; `-v` is")));
+            return Err(Failure::usage(format!(
+                "ptxas option `{shown}` is not supported; use `-v`"
+            )));
         }
     };
     let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
     let source = input::read(&args.file, io)?;
-    let tuning = Tuning::of(args.tuned.as_deref(), None)?;
+    let tuning = Tuning::from_file(args.tuned.as_deref(), None)?;
     let how = How { sms: args.sms, tuning: tuning.as_ref() };
     let decomposed = pipeline::ordered(&source, &table, how)?;
     output::warn(&source, &decomposed.warnings, format, io);
@@ -89,7 +91,7 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
     Ok(())
 }
 
-/// The name of a file's functions if no kernel was chosen.
+/// The name of a file's functions, if no kernel was selected.
 fn stem(file: &Path) -> &str {
     let stem = file.file_stem().and_then(|s| s.to_str());
     stem.filter(|_| !input::is_stdin(file)).unwrap_or("carbyne")

@@ -1,17 +1,17 @@
-//! `carbyne decompose`: the program with everything filled in, as text, or with what was chosen and
-//! why it is right, as JSON.
+//! `carbyne decompose`: prints the complete program as text, or the program with its choices and
+//! certificates as JSON.
 //!
-//! The best solutions and how far the search went are said on standard error.
+//! The best solutions and the extent of the search are printed on standard error.
 
 use super::certificates::{self, Lines};
 use super::estimate;
 use super::loops;
-use super::ranking;
+use super::strategy_ranking;
 use crate::args::{Decompose, Decomposition, MessageFormat, SearchArgs};
 use crate::failure::{Failure, Outcome};
 use crate::progress::shown;
 use crate::tuned::{self, Tuning};
-use crate::{Io, annotate, input, order, output, pipeline};
+use crate::{Io, access_order, annotate, input, output, pipeline};
 use carbyne_atoms::{Arch, machine};
 use carbyne_decompose::{Decomposed, Estimate, Leaf, LoopSchedule, Search};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
@@ -28,20 +28,20 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     let source = input::read(&args.file, io)?;
     let module = pipeline::parsed(&source)?;
     let options = pipeline::options(&source, search(&args.search))?;
-    let tuning = Tuning::of(args.tuned.as_deref(), None)?;
+    let tuning = Tuning::from_file(args.tuned.as_deref(), None)?;
     let (found, notes) = shown(io.progress, |_| {
         tuned::decomposed(&source, &module, &table, &options, tuning.as_ref())
             .map_err(|e| pipeline::refused(&source, forbidden(e, &args.forbid, fewer)))
     })?;
     pipeline::has_kernel(&source, &found.program)?;
     let (mut reports, unknown) =
-        shown(io.progress, |_| order::checked(&source.text, &found, &table))
+        shown(io.progress, |_| access_order::checked(&source.text, &found, &table))
             .map_err(|e| Failure::program(&source, e))?;
     let wanted = args.search.stats || args.emit == Decomposition::Json;
     let loops = if wanted { found.schedules(&source.text, &table, &options) } else { vec![] };
     let printed = match args.emit {
         Decomposition::Ir if args.annotate => {
-            order::complete(&mut reports, &found.program, &table);
+            access_order::complete(&mut reports, &found.program, &table);
             annotate::annotated(&found.text, &found.module, &found.program, &reports)
         }
         Decomposition::Ir => found.text.clone(),
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Decompose, format: MessageFormat, io: &mut Io<'_>) -> O
     Ok(())
 }
 
-/// Errors that may be there because of `--forbid` say so.
+/// Adds a hint to errors that `--forbid` may cause.
 fn forbidden(errors: Diagnostics, patterns: &[String], fewer: usize) -> Diagnostics {
     if patterns.is_empty() {
         return errors;
@@ -73,7 +73,7 @@ fn forbidden(errors: Diagnostics, patterns: &[String], fewer: usize) -> Diagnost
             Code::NoAtom | Code::NoStrategy | Code::NotDecomposed | Code::PinsConflict
         ) {
             let less =
-                format!("leave out {}, which takes {fewer} instructions away", given.join(" or "));
+                format!("leave out {}, which forbids {fewer} instructions", given.join(" or "));
             d.help = Some(match d.help.take().filter(|h| !h.is_empty()) {
                 Some(help) => format!("{less}; or else {help}"),
                 None => less,
@@ -94,10 +94,11 @@ fn search(args: &SearchArgs) -> Search {
     }
 }
 
-/// What the numbers of `--top` count.
-const UNITS: &str = "cycles are estimated, of a grid that fills the machine with its data in the second-level cache, not of the \
-    kernel's own grid (`--estimate` says these); solutions whose cycles differ by less than some 2 % count as equal, and fewer instructions come first;\n\
-    `xN`: N instructions of all warps of a block together; `of N`: N elements an instruction; \
+/// An explanation of the numbers of `--top`.
+const UNITS: &str = "cycles are estimates for a grid that fills the GPU, with all data in the L2 \
+    cache; `--estimate` shows the kernel's own grid. Solutions whose cycles differ by less than \
+    about 2 % count as equal; the one with fewer instructions comes first.\n\
+    `xN`: N instructions of all warps of a block together; `of N`: N elements per instruction; \
     `warps (M,N)`: warps along m and n\n";
 
 fn said(
@@ -115,7 +116,7 @@ fn said(
             s.leaves,
             s.pruned,
             s.dead,
-            if s.cut_off { "; ended at its budget" } else { "" }
+            if s.cut_off { "; stopped at the budget" } else { "" }
         );
     }
     if args.estimate {
@@ -142,7 +143,7 @@ fn said(
         let e = &leaf.estimate;
         let _ = writeln!(
             out,
-            "{}: {:.0} cycles, {} registers, {} bytes shared, {} blocks a multiprocessor",
+            "{}: {:.0} cycles, {} registers, {} bytes shared, {} blocks per multiprocessor",
             i + 1,
             e.cycles,
             e.registers,
@@ -157,21 +158,21 @@ fn said(
     out
 }
 
-/// How many instances of strategies were looked at for each kernel, and with `--top` the best of
-/// them, and why others were not.
+/// The number of examined strategy instances for each kernel; with `--top`, the best instances, and
+/// the reasons why the others were not chosen.
 fn strategies(args: &SearchArgs, found: &Decomposed, out: &mut String) {
     if args.top.is_none() && !args.stats {
         return;
     }
     for one in &found.rankings {
-        let _ = writeln!(out, "{}", ranking::counted(one));
+        let _ = writeln!(out, "{}", strategy_ranking::counted(one));
         if let Some(top) = args.top {
-            ranking::top(one, usize::from(top), out);
+            strategy_ranking::top(one, usize::from(top), out);
         }
     }
 }
 
-/// The same as one object.
+/// The extent of the search as a JSON object.
 fn object(args: &SearchArgs, (found, loops): (&Decomposed, &[LoopSchedule]), src: &str) -> String {
     if args.top.is_none() && !args.stats && !args.estimate {
         return String::new();
@@ -189,17 +190,17 @@ fn object(args: &SearchArgs, (found, loops): (&Decomposed, &[LoopSchedule]), src
         let lines = Lines::new(found, src);
         object["solutions"] =
             found.leaves.iter().map(|leaf| certificates::solution(leaf, &lines)).collect();
-        object["rankings"] = found.rankings.iter().map(ranking::object).collect();
+        object["rankings"] = found.rankings.iter().map(strategy_ranking::object).collect();
     }
     format!("{object}\n")
 }
 
-/// What a kernel is called.
+/// The name of a kernel.
 fn kernel(found: &Decomposed, id: SpecId) -> String {
     found.tile.specs[id].name.clone().unwrap_or_else(|| "kernel".to_owned())
 }
 
-/// The line in the file that an operation was written or generated for.
+/// The source line that an operation was written on or generated for.
 fn place(found: &Decomposed, id: SpecId, source: &str) -> usize {
     found.origins.span(found.tile.specs[id].node).line_col(source).0
 }
@@ -210,7 +211,7 @@ fn all(leaf: &Leaf, found: &Decomposed, src: &str, out: &mut String) {
     }
 }
 
-/// What a solution has that the best one has not.
+/// The choices of a solution that differ from the best solution.
 fn differences(best: &Leaf, leaf: &Leaf, found: &Decomposed, src: &str, out: &mut String) {
     for (id, choice) in &leaf.choices {
         let same = best.choices.iter().find(|(o, _)| o == id).map(|(_, c)| c);

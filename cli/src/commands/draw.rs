@@ -1,4 +1,4 @@
-//! `carbyne draw`: a layout, a tensor or an instruction as a picture.
+//! `carbyne draw`: draws a layout, a tensor or an instruction.
 
 use crate::args::{Draw, PictureFormat, Unit};
 use crate::calculator::Session;
@@ -14,7 +14,7 @@ use carbyne_ir::program::{Program, TensorId, ThreadsId};
 use carbyne_ir::span::Span;
 use std::path::Path;
 
-/// The longest expression.
+/// Maximum length of an expression.
 const MAX_TEXT: usize = 1 << 16;
 
 pub(super) fn run(args: &Draw, io: &mut Io<'_>) -> Outcome {
@@ -22,7 +22,7 @@ pub(super) fn run(args: &Draw, io: &mut Io<'_>) -> Outcome {
         (Some(name), _) => atom(name, args)?,
         (None, Some(what)) if is_file(what, args) => of_file(Path::new(what), args, io)?,
         (None, Some(what)) => of_layout(what, args)?,
-        // The parser of the command line asks for one of them.
+        // The command line parser guarantees one of them.
         (None, None) => return Err(Failure::usage("there is nothing to draw")),
     };
     let picture = if args.whole { picture } else { elide::elide(picture, "--whole") };
@@ -45,7 +45,8 @@ fn by_name(to: Option<&Path>) -> PictureFormat {
     }
 }
 
-/// A layout has a `:` or begins as one; the name of a program seldom does.
+/// Whether the argument names a file. A layout contains `:` or begins like a layout; file names
+/// rarely do.
 fn is_file(what: &str, args: &Draw) -> bool {
     let path = Path::new(what);
     let named = input::is_stdin(path) || path.extension().is_some_and(|e| e == "cby");
@@ -61,7 +62,7 @@ fn unit(args: &Draw) -> carbyne_draw::Unit {
     }
 }
 
-/// An error about a text of the command line, which stands for the source.
+/// An error in a text of the command line, which is shown as the source.
 fn refused(name: &str, text: &str, e: &DrawError) -> Failure {
     let (start, end) = match e {
         DrawError::Syntax { at, .. } => (*at, (*at + 1).min(text.len())),
@@ -87,7 +88,7 @@ fn of_layout(what: &str, args: &Draw) -> Result<Picture, Failure> {
         if layout.plain().is_none() {
             return Err(Failure::usage_help(
                 "a thread-value layout has neither a swizzle nor an offset",
-                "leave out `--tv`, or everything before the layout",
+                "remove `--tv`, or write only the layout",
             ));
         }
         return tv::tv(layout.layout(), &shape).map_err(failed);
@@ -95,7 +96,7 @@ fn of_layout(what: &str, args: &Draw) -> Result<Picture, Failure> {
     by_offset(&Field::of(&layout, args.bits), args, failed)
 }
 
-/// The pictures of what has offsets.
+/// The picture of a layout with offsets: its banks, its tiles or a grid.
 fn by_offset(
     field: &Field,
     args: &Draw,
@@ -117,11 +118,11 @@ fn lanes(text: &str) -> Result<Layout, Failure> {
     Ok(evaluated("--lanes", text)?.layout().clone())
 }
 
-/// The layout that an expression of the calculator is worth.
+/// Evaluates an expression of the calculator to a layout.
 fn evaluated(name: &str, text: &str) -> Result<ComposedLayout, Failure> {
     let source = || Source { name: name.to_owned(), text: text.to_owned(), ..Source::default() };
     if text.len() > MAX_TEXT {
-        return Err(Failure::usage_help("the layout is too long", "give 64 KiB at most"));
+        return Err(Failure::usage_help("the layout is too long", "write at most 64 KiB"));
     }
     let mut session = Session::default();
     let value = session.line(text).map_err(|d| Failure::one(&source(), *d))?;
@@ -131,10 +132,10 @@ fn evaluated(name: &str, text: &str) -> Result<ComposedLayout, Failure> {
             let d = Diagnostic::new(
                 Code::CalcArguments,
                 Span::new(0, text.len()),
-                "this is no layout of numbers",
+                "this is not a layout of numbers",
             )
-            .label("worth something else")
-            .help("write an expression whose worth is a layout: `(4,8):(8,1)`, `A = 8:1; A o 4:2`");
+            .label("has another kind of value")
+            .help("write an expression with a layout as value: `(4,8):(8,1)`, `A = 8:1; A o 4:2`");
             Err(Failure::one(&source(), d))
         }
     }
@@ -146,7 +147,7 @@ fn atom(name: &str, args: &Draw) -> Result<Picture, Failure> {
         None => Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect(),
     };
     let Some(atom) = tables.iter().find_map(|t| t.get(name)) else {
-        return Err(super::atoms::unknown(name, &tables));
+        return Err(super::atoms::unknown_atom(name, &tables));
     };
     tensor::atom(atom).map_err(|e| refused("--atom", name, &e))
 }
@@ -167,7 +168,7 @@ fn of_file(path: &Path, args: &Draw, io: &mut Io<'_>) -> Result<Picture, Failure
     match named {
         Named::Threads(_) if args.banks || !args.tile.is_empty() => Err(Failure::usage_help(
             "threads have no banks, and their tiles are in the program",
-            "leave out `--banks` and `--tile`",
+            "remove `--banks` and `--tile`",
         )),
         Named::Threads(id) => tensor::threads(&program, id).map_err(failed),
         Named::Data(id) if program.tensors[id].dist.is_none() && wants_field(args) => {
@@ -181,7 +182,7 @@ fn of_file(path: &Path, args: &Draw, io: &mut Io<'_>) -> Result<Picture, Failure
         }
         Named::Data(id) if wants_field(args) => Err(Failure::usage_help(
             format!("`{}` is spread over threads and has no offsets", program.tensor_name(id)),
-            "leave out `--banks` and `--tile`, or draw the tensor in shared memory",
+            "remove `--banks` and `--tile`, or draw the tensor in shared memory",
         )),
         Named::Data(id) => tensor::tensor(&program, id, unit(args)).map_err(failed),
     }
@@ -191,7 +192,7 @@ fn wants_field(args: &Draw) -> bool {
     args.banks || !args.tile.is_empty()
 }
 
-/// The tensor of that name, with the place that defines it.
+/// Finds the tensor with this name, and the place that defines it.
 fn find(source: &Source, p: &Program, args: &Draw) -> Result<(Named, Span), Failure> {
     let data = p
         .tensors
@@ -204,8 +205,8 @@ fn find(source: &Source, p: &Program, args: &Draw) -> Result<(Named, Span), Fail
     let line_of = |span: Span| span.line_col(&source.text).0;
     let Some(asked) = &args.tensor else {
         return Err(Failure::usage_help(
-            "which tensor of the program?",
-            format!("`--tensor NAME` is one of {}", names(&all)),
+            "the program has several tensors, and none is selected",
+            format!("select one with `--tensor NAME`: {}", names(&all)),
         ));
     };
     let shown: String = asked.chars().take(64).collect();
@@ -219,21 +220,21 @@ fn find(source: &Source, p: &Program, args: &Draw) -> Result<(Named, Span), Fail
         ([(_, named, span)], _) => Ok((*named, *span)),
         (_, 0) => Err(Failure::usage_help(
             format!("`{}` has no tensor `{shown}`", source.name),
-            format!("it has {}", names(&all)),
+            format!("use one of its tensors: {}", names(&all)),
         )),
         ([], _) => Err(Failure::usage_help(
             format!("no tensor `{shown}` is defined on that line"),
-            format!("it is defined on the lines {}", lines.join(", ")),
+            format!("use a line that defines the tensor: {}", lines.join(", ")),
         )),
         ([(_, named, span), ..], _) if args.line.is_some() => Ok((*named, *span)),
         _ => Err(Failure::usage_help(
             format!("{} tensors have the name `{shown}`", of_name.len()),
-            format!("choose one with `--line`: {}", lines.join(", ")),
+            format!("select one with `--line`: {}", lines.join(", ")),
         )),
     }
 }
 
-/// The names, each once, in text order; long lists are cut.
+/// All distinct names in text order. A long list is cut.
 fn names(all: &[(String, Named, Span)]) -> String {
     const MOST: usize = 40;
     let mut out: Vec<&str> = vec![];

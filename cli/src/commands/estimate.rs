@@ -1,4 +1,4 @@
-//! What a kernel is estimated to take, as a table and as JSON.
+//! The estimate of a kernel's time by resource, as a table and as JSON.
 
 use carbyne_atoms::Machine;
 use carbyne_decompose::{Estimate, Resource};
@@ -17,7 +17,8 @@ pub(super) fn table(name: &str, e: &Estimate, machine: &Machine) -> String {
     );
     let _ = writeln!(
         out,
-        "  {blocks} of {} threads, {} at once on a multiprocessor, {:.2} waves; {} registers in tensors, {} bytes shared",
+        "  {blocks} of {} threads, {} per multiprocessor at once, {:.2} waves; {} registers in \
+         tensors, {} bytes shared",
         e.threads, e.blocks_per_sm, e.waves, e.registers, e.shared_bytes
     );
     let _ = writeln!(
@@ -42,7 +43,7 @@ pub(super) fn table(name: &str, e: &Estimate, machine: &Machine) -> String {
     out
 }
 
-/// The same as an object.
+/// The estimate as a JSON object.
 pub(super) fn json(name: &str, e: &Estimate) -> Value {
     let resource = |r: Resource| {
         let used = e[r];

@@ -1,5 +1,5 @@
-//! `carbyne explain`: the section of `docs/errors.md` about one code, or which instructions were
-//! considered for a program and why they were taken or not.
+//! `carbyne explain`: prints the section of `docs/errors.md` about an error code, or explains which
+//! instructions were considered for a program, and why each was taken or not.
 
 use super::why;
 use crate::args::Explain;
@@ -7,7 +7,7 @@ use crate::failure::{Failure, Outcome};
 use crate::{Io, output};
 use carbyne_ir::diag::Code;
 
-/// Generated; `cli/tests/all/docs.rs` keeps it fresh.
+/// A generated page; a test in `cli/tests/all/docs.rs` checks that it is up to date.
 const PAGE: &str = include_str!("../../docs/errors.md");
 
 pub(super) fn run(args: &Explain, io: &mut Io<'_>) -> Outcome {
@@ -24,14 +24,14 @@ pub(super) fn run(args: &Explain, io: &mut Io<'_>) -> Outcome {
         let known: Vec<&str> = Code::ALL.iter().map(|(_, text, _)| *text).collect();
         if args.what.is_file() {
             return Err(Failure::usage_help(
-                "a program is explained for an architecture".to_owned(),
-                "say which with `--arch`, such as `--arch sm_80`".to_owned(),
+                "an explanation of a program needs an architecture".to_owned(),
+                "add `--arch`, such as `--arch sm_80`".to_owned(),
             ));
         }
         let shown: String = what.chars().take(32).collect();
         return Err(Failure::usage_help(
             format!("there is no error code `{shown}`"),
-            format!("the codes are {}", known.join(", ")),
+            format!("use one of the codes {}", known.join(", ")),
         ));
     };
     let text = match section(*code) {
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Explain, io: &mut Io<'_>) -> Outcome {
     output::write(None, text.as_bytes(), io)
 }
 
-/// What the page says under the code's heading, heading and all.
+/// The section of the page about a code, with its heading.
 fn section(code: Code) -> Option<&'static str> {
     let start = PAGE.find(&format!("\n### {code}\n"))? + 1;
     let rest = &PAGE[start..];

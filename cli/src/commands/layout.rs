@@ -1,9 +1,9 @@
-//! `carbyne layout`: what expressions of layout algebra are worth.
+//! `carbyne layout`: evaluates expressions of layout algebra.
 
 use crate::args::{Layout, MessageFormat};
 use crate::calculator::{self, Session, json, table};
 use crate::failure::{Failure, Outcome, Source};
-use crate::lines::{Line, Lines};
+use crate::stdin_lines::{Line, Lines};
 use crate::{Io, human, output, panics};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
@@ -19,7 +19,7 @@ pub(super) fn run(args: &Layout, format: MessageFormat, io: &mut Io<'_>) -> Outc
         Some("-") if args.json => requests(io),
         Some(_) if args.json => Err(Failure::usage_help(
             "requests are read from standard input",
-            "leave the expression out, or `--json`",
+            "remove the expression, or `--json`",
         )),
         Some("-") => lines(args, &mut session, format, io),
         Some(text) => {
@@ -40,13 +40,13 @@ pub(super) fn run(args: &Layout, format: MessageFormat, io: &mut Io<'_>) -> Outc
     }
 }
 
-/// Answers every line of standard input; what is wrong with one is said, and the next is read.
+/// Answers every line of standard input. After an erroneous line, prints its error and continues.
 fn lines(args: &Layout, session: &mut Session, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let (mut input, mut number, mut failed) = (Lines::default(), 0usize, false);
     while let Some(line) = input.next(&mut *io.stdin)? {
         number += 1;
         let ends = line != Line::TooLong { ends: false };
-        let (text, answered) = match whole(line) {
+        let (text, answered) = match line_text(line) {
             Ok(text) => {
                 let (answered, _) = panics::caught(|| answer(args, session, &text));
                 let defect =
@@ -56,7 +56,7 @@ fn lines(args: &Layout, session: &mut Session, format: MessageFormat, io: &mut I
             Err(d) => (String::new(), Err(d)),
         };
         match answered {
-            // A line without an expression keeps its place.
+            // A blank line has a blank answer, so that line numbers match.
             Ok(answer) if answer.is_empty() => output::write(None, b"\n", io)?,
             Ok(answer) => output::write(None, answer.as_bytes(), io)?,
             Err(d) => {
@@ -65,32 +65,32 @@ fn lines(args: &Layout, session: &mut Session, format: MessageFormat, io: &mut I
                 let source =
                     Source { name: format!("<stdin>:{number}"), text, ..Source::default() };
                 let failure = Failure::one(&source, *d);
-                // Where standard error is closed, the answer is what is left to say.
+                // If standard error is closed, only the answer reports the error.
                 let _ = match format {
                     MessageFormat::Human => human::failure(&failure, io),
                     MessageFormat::Json => crate::json::failure(&failure, io),
                 };
             }
         }
-        io.stdout.flush().map_err(Failure::written)?;
+        io.stdout.flush().map_err(Failure::stdout)?;
         if !ends {
             break;
         }
     }
-    if failed { Err(Failure::Said) } else { Ok(()) }
+    if failed { Err(Failure::Reported) } else { Ok(()) }
 }
 
-/// Answers every request of standard input. A refusal is an answer.
+/// Answers every request of standard input. A refused operation has an answer, too.
 fn requests(io: &mut Io<'_>) -> Outcome {
     let mut input = Lines::default();
     while let Some(line) = input.next(&mut *io.stdin)? {
         let ends = line != Line::TooLong { ends: false };
-        let answer = match whole(line) {
+        let answer = match line_text(line) {
             Ok(text) => json::answer(&text),
             Err(d) => json::error(&d),
         };
         output::write(None, format!("{answer}\n").as_bytes(), io)?;
-        io.stdout.flush().map_err(Failure::written)?;
+        io.stdout.flush().map_err(Failure::stdout)?;
         if !ends {
             break;
         }
@@ -98,7 +98,7 @@ fn requests(io: &mut Io<'_>) -> Outcome {
     Ok(())
 }
 
-/// What is printed for a line: nothing for a blank one.
+/// The answer to a line; empty for a blank line.
 fn answer(args: &Layout, session: &mut Session, text: &str) -> Result<String, Box<Diagnostic>> {
     match session.line(text)? {
         None => Ok(String::new()),
@@ -108,13 +108,13 @@ fn answer(args: &Layout, session: &mut Session, text: &str) -> Result<String, Bo
     }
 }
 
-/// The line's text, if it has one.
-fn whole(line: Line) -> Result<String, Box<Diagnostic>> {
+/// The text of the line, or the error of an unreadable line.
+fn line_text(line: Line) -> Result<String, Box<Diagnostic>> {
     match line {
         Line::Text(text) => Ok(text),
         Line::NotUtf8(at) => {
             let d = Diagnostic::new(Code::NotUtf8, Span::new(at, at + 1), "the line is not UTF-8")
-                .label(format!("byte {at} is no part of a character"))
+                .label(format!("byte {at} is not part of a character"))
                 .help("write the line as UTF-8");
             Err(Box::new(d))
         }
@@ -126,14 +126,14 @@ fn too_long() -> Box<Diagnostic> {
     let span = Span::new(MAX_TEXT_BYTES, MAX_TEXT_BYTES + 1);
     let message = format!("the line is longer than {MAX_TEXT_BYTES} bytes");
     let d = Diagnostic::new(Code::TextTooLong, span, message)
-        .label("too much from here on")
-        .help("bind parts of it to names on lines of their own");
+        .label("too long from here on")
+        .help("bind parts of the expression to names on separate lines");
     Box::new(d)
 }
 
 fn nothing() -> Box<Diagnostic> {
     let d = Diagnostic::new(Code::CalcSyntax, Span::default(), "there is no expression")
-        .label("wanted a layout, a tuple, a number or an operation")
-        .help("write such as `composition((6,2):(8,2), (4,3):(3,1))`");
+        .label("expected a layout, a tuple, a number or an operation")
+        .help("write an expression such as `composition((6,2):(8,2), (4,3):(3,1))`");
     Box::new(d)
 }

@@ -1,4 +1,4 @@
-//! How the iterations of loops with `stages=` may follow each other, in words and as JSON.
+//! The schedules of loops with `stages=`, as text and as JSON.
 
 use carbyne_decompose::{Decomposed, LoopSchedule, Proof, Steady, Timed};
 use serde_json::{Value, json};
@@ -21,18 +21,19 @@ pub(super) fn text(loops: &[LoopSchedule], found: &Decomposed, src: &str) -> Str
 
 fn written(line: usize, s: &Steady, out: &mut String) {
     let proved = match s.proof {
-        Proof::Nothing => format!("none below {} is possible", s.least_ii),
-        Proof::Interval | Proof::Depth | Proof::Starts => "the least".to_owned(),
+        Proof::Nothing => format!("at least {} needed", s.least_ii),
+        Proof::Interval | Proof::Depth | Proof::Starts => "proved minimal".to_owned(),
     };
     let _ = writeln!(
         out,
-        "loop at line {line}: an iteration every {} cycles, {proved} (resources {}, recurrences {}; as written {}); {} stages{}; {} nodes",
+        "loop at line {line}: an iteration every {} cycles, {proved} (bounds: resources {}, \
+         recurrences {}; as written {}); {} stages{}; {} nodes",
         s.ii,
         s.resource_bound,
         s.recurrence_bound,
         s.as_written,
         s.stages,
-        if s.proof >= Proof::Depth { ", the fewest" } else { "" },
+        if s.proof >= Proof::Depth { ", proved minimal" } else { "" },
         s.nodes
     );
     let mut parts = vec![];
@@ -55,7 +56,7 @@ fn written(line: usize, s: &Steady, out: &mut String) {
     let _ = writeln!(out, "   {}", parts.join("; "));
 }
 
-/// The same as data.
+/// The schedules as JSON.
 pub(super) fn json(loops: &[LoopSchedule], found: &Decomposed, src: &str) -> Value {
     let of = |one: &LoopSchedule| {
         let mut object = match &one.steady {
@@ -104,7 +105,7 @@ fn steady_json(s: &Steady) -> Value {
     })
 }
 
-/// The line of the file that a loop was written or generated for.
+/// The source line that a loop was written on or generated for.
 fn line(one: &LoopSchedule, found: &Decomposed, src: &str) -> usize {
     found.origins.span(one.node).line_col(src).0
 }

@@ -1,4 +1,4 @@
-//! One file a command. A command reads, calls a library, and writes; it decides nothing else.
+//! The commands, one per file. A command reads its input, calls a library, and writes the result.
 
 pub(crate) mod abi;
 mod atoms;
@@ -14,13 +14,13 @@ mod fmt;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod layout;
-mod listing;
+mod line_report;
 mod loops;
-mod ranking;
 mod run;
 mod serve;
 pub(crate) mod simulate;
 mod strategies;
+mod strategy_ranking;
 mod teir;
 mod tune;
 mod why;
@@ -29,7 +29,7 @@ use crate::Io;
 use crate::args::{Args, Command};
 use crate::failure::Outcome;
 
-/// Runs the command that was asked for.
+/// Runs the command of the command line.
 pub(crate) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
     match &args.command {
         Command::Check(a) => check::run(a, args.message_format, io),

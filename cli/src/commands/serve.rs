@@ -1,5 +1,5 @@
-//! `carbyne serve`: commands one after another in one process, for compilers that decompose many
-//! kernels. A request and its answer are a line of JSON each.
+//! `carbyne serve`: runs many commands in one process, for compilers that decompose many kernels.
+//! A request is one line of JSON, and so is its answer.
 //!
 //! ```json
 //! {"id": 1, "arguments": ["decompose", "-", "--arch", "sm_80"], "stdin": "carbyne 2\n.."}
@@ -8,16 +8,16 @@
 //! {"cancelled": true, "id": 1, "schema_version": 1}
 //! ```
 //!
-//! One thread reads lines, others run commands, and the caller's writes answers.
+//! One thread reads lines, several threads run commands, and the calling thread writes answers.
 //!
-//! Invariant: an answer is given to each request, whatever other requests do. A request that fails,
-//! panics or is cancelled ends alone. Invariant: requests that wait take [`WAITING`] bytes at most,
-//! and [`ANSWERS`] answers wait at most. While answers are read, lines are.
+//! Invariant: each request has exactly one answer. A request that fails, panics or is cancelled
+//! does not affect other requests. Invariant: waiting requests take at most [`WAITING`] bytes, and
+//! at most [`ANSWERS`] answers wait. While the caller reads answers, lines are read.
 
 use crate::args::{Args, Command, MessageFormat, Serve};
 use crate::failure::{Failure, Outcome};
 use crate::json::schema;
-use crate::{Io, input, ordinary, run_parsed};
+use crate::{Io, input, regular_file, run_parsed};
 use carbyne_ir::cancel::{self, Cancelled, Token};
 use carbyne_ir::parallel::{self, STACK};
 use clap::Parser;
@@ -30,28 +30,28 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, scope};
 
-/// Bytes of all requests that wait for a thread.
+/// Maximum number of bytes of all requests that wait for a thread.
 const WAITING: usize = 256 << 20;
-/// Bytes of a request beside its line: what refers to it, and its token.
+/// Bytes of a request besides its line: its references and its token.
 const OVERHEAD: usize = 1 << 10;
-/// Answers that wait until they are written.
+/// Maximum number of answers that wait to be written.
 const ANSWERS: usize = 16;
-/// Bytes of a line.
+/// Maximum number of bytes of a line.
 const MAX_LINE: usize = 16 << 20;
-/// Characters of a wrong key that are shown.
+/// Maximum number of characters of a wrong key in messages.
 const MAX_SHOWN: usize = 64;
 
-/// The help of a line that is no request.
+/// The help for a line that is not a request.
 const FORM: &str =
     "send {\"id\": ID, \"arguments\": [\"..\"], \"stdin\": \"..\"} or {\"cancel\": ID}";
 
-/// A command that is to be run.
+/// A command to run.
 struct Task {
     id: Value,
     arguments: Vec<String>,
     stdin: String,
     token: Token,
-    /// Bytes that it takes, no fewer than it does.
+    /// An upper bound of the memory of this task.
     bytes: usize,
 }
 
@@ -61,14 +61,14 @@ enum Line {
     Cancel(Value),
 }
 
-/// An answer, or why no more lines are read.
+/// An answer, or the error that ended reading.
 type Said = io::Result<Value>;
 
-/// Requests without an answer yet.
+/// Unanswered requests.
 #[derive(Default)]
 struct Requests {
     state: Mutex<State>,
-    /// Tells threads of a request that waits, and of the end.
+    /// Notifies threads about a new request and about the end.
     changed: Condvar,
 }
 
@@ -76,11 +76,11 @@ struct Requests {
 struct State {
     /// Requests that wait for a thread.
     waiting: VecDeque<Task>,
-    /// Bytes of these.
+    /// The sum of the bytes of waiting requests.
     bytes: usize,
-    /// Tokens of all, by their ids as text.
+    /// The tokens of all unanswered requests, by their ids as text.
     tokens: BTreeMap<String, Token>,
-    /// Nothing comes anymore.
+    /// Whether the input has ended.
     ended: bool,
 }
 
@@ -89,17 +89,17 @@ impl Requests {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a request wait for a thread, or refuses it.
+    /// Adds a request to the queue, or refuses it.
     fn add(&self, task: Task) -> Result<(), Value> {
         let mut state = self.state();
         let key = task.id.to_string();
         if state.tokens.contains_key(&key) {
-            let what = "another request of this id is not answered yet";
-            return Err(error(task.id, what, "choose another id"));
+            let what = "an unanswered request has the same id";
+            return Err(error(task.id, what, "use another id"));
         }
         if state.bytes + task.bytes > WAITING {
-            let what = format!("too many requests wait: they take {} MiB", WAITING >> 20);
-            return Err(error(task.id, &what, "send it again when others are answered"));
+            let what = format!("waiting requests take more than {} MiB", WAITING >> 20);
+            return Err(error(task.id, &what, "send it again after some answers"));
         }
         state.bytes += task.bytes;
         state.tokens.insert(key, task.token.clone());
@@ -108,11 +108,11 @@ impl Requests {
         Ok(())
     }
 
-    /// Cancels a request. The answer, if no thread has taken the request yet.
+    /// Cancels a request. Returns the answer if no thread has started the request.
     fn cancel(&self, id: &Value) -> Option<Value> {
         let mut state = self.state();
         let key = id.to_string();
-        // It may have ended already.
+        // The request may have ended.
         state.tokens.get(&key)?.cancel();
         let at = state.waiting.iter().position(|task| task.id == *id)?;
         let task = state.waiting.remove(at)?;
@@ -121,7 +121,7 @@ impl Requests {
         Some(cancelled(task.id))
     }
 
-    /// The next request to run; none at the end.
+    /// The next request to run; `None` at the end.
     fn next(&self) -> Option<Task> {
         let idle = |state: &mut State| state.waiting.is_empty() && !state.ended;
         let state = self.changed.wait_while(self.state(), idle);
@@ -131,13 +131,13 @@ impl Requests {
         Some(task)
     }
 
-    /// Runs what waits, and nothing more.
+    /// Makes the threads stop after all waiting requests.
     fn end(&self) {
         self.state().ended = true;
         self.changed.notify_all();
     }
 
-    /// Cancels everything.
+    /// Cancels all requests.
     fn stop(&self) {
         let mut state = self.state();
         state.waiting.clear();
@@ -147,7 +147,7 @@ impl Requests {
     }
 }
 
-/// Options that all requests have.
+/// Options that apply to all requests.
 struct Defaults<'a> {
     format: MessageFormat,
     allow_import: &'a [PathBuf],
@@ -166,7 +166,7 @@ pub(super) fn run_all(args: &Serve, format: MessageFormat, io: &mut Io<'_>) -> O
         let reader = Reader { requests: Arc::clone(&requests), answer };
         let reads = works > 0
             && match own_stdin {
-                // It may wait for a line that never comes, and is not waited for.
+                // This thread may wait for a line that never comes, so it is not joined.
                 true => Builder::new().spawn(|| reader.read_all(io::stdin().lock())).is_ok(),
                 false => {
                     let read = || reader.read_all(BufReader::new(stdin));
@@ -176,7 +176,7 @@ pub(super) fn run_all(args: &Serve, format: MessageFormat, io: &mut Io<'_>) -> O
         let ended = match reads {
             true => write_all(answers, &mut **stdout),
             false => Err(Failure::usage_help(
-                "the machine starts no thread",
+                "the system cannot start a thread",
                 "allow more threads or memory: `ulimit -u`, `ulimit -v`",
             )),
         };
@@ -185,24 +185,24 @@ pub(super) fn run_all(args: &Serve, format: MessageFormat, io: &mut Io<'_>) -> O
     })
 }
 
-/// Writes answers until no more come, or until one cannot be written.
+/// Writes answers until all are written, or until writing fails.
 fn write_all(answers: Receiver<Said>, stdout: &mut dyn Write) -> Outcome {
     let mut ended = Ok(());
     for said in answers {
         match said {
             Ok(answer) => writeln!(stdout, "{answer}")
                 .and_then(|()| stdout.flush())
-                .map_err(Failure::written)?,
+                .map_err(Failure::stdout)?,
             Err(e) => {
                 let what = format!("standard input cannot be read: {}", input::reason(&e));
-                ended = Err(Failure::usage_help(what, "give requests by a pipe or a file"));
+                ended = Err(Failure::usage_help(what, "send requests through a pipe or a file"));
             }
         }
     }
     ended
 }
 
-/// Starts a thread that runs commands. False if the machine starts none.
+/// Starts a thread that runs commands. Returns false if the system cannot start a thread.
 fn start<'s>(
     threads: &'s Scope<'s, '_>,
     defaults: &'s Defaults<'_>,
@@ -210,7 +210,7 @@ fn start<'s>(
     answer: SyncSender<Said>,
 ) -> bool {
     let work = move || {
-        ordinary::open_ordinary_alone();
+        regular_file::open_regular_files_only();
         while let Some(task) = requests.next() {
             let key = task.id.to_string();
             let said = done(task, defaults);
@@ -223,7 +223,7 @@ fn start<'s>(
     Builder::new().stack_size(STACK).spawn_scoped(threads, work).is_ok()
 }
 
-/// Runs a command, and says how it ended.
+/// Runs a command and returns the answer.
 fn done(task: Task, defaults: &Defaults<'_>) -> Value {
     let Task { id, arguments, stdin, token, .. } = task;
     let mut all = vec![OsString::from("carbyne")];
@@ -234,7 +234,7 @@ fn done(task: Task, defaults: &Defaults<'_>) -> Value {
     all.extend(arguments.into_iter().map(OsString::from));
     let parsed = Args::try_parse_from(&all);
     if let Ok(Args { command: Command::Serve(_), .. }) = parsed {
-        return error(id, "`serve` serves already", "name another command");
+        return error(id, "a request cannot start `serve`", "send another command");
     }
     let (mut stdin, mut out, mut err) = (stdin.as_bytes(), vec![], vec![]);
     let mut io = Io {
@@ -250,11 +250,11 @@ fn done(task: Task, defaults: &Defaults<'_>) -> Value {
         (Ok(stdout), Ok(stderr)) => {
             answered(id, json!({ "exit": exit, "stdout": stdout, "stderr": stderr }))
         }
-        _ => error(id, "the output is no text", "write it to a file with `-o`"),
+        _ => error(id, "the output is binary", "write the output to a file with `-o`"),
     }
 }
 
-/// Reads lines. When it is dropped, no more requests come.
+/// Reads lines. When it is dropped, the input has ended.
 struct Reader {
     requests: Arc<Requests>,
     answer: SyncSender<Said>,
@@ -267,12 +267,12 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    /// Reads to the end, or until nobody takes answers.
+    /// Reads lines to the end, or until no thread accepts answers.
     fn read_all(self, mut from: impl BufRead) {
         loop {
             let mut line = vec![];
             let read = from.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line);
-            // While it waited for a line, all may have been stopped.
+            // All requests may have been cancelled while this thread waited for a line.
             if self.requests.state().ended {
                 return;
             }
@@ -280,7 +280,7 @@ impl Reader {
                 Ok(0) => return,
                 Ok(_) if line.len() > MAX_LINE && !line.ends_with(b"\n") => {
                     let what = format!("a line is longer than {} MiB", MAX_LINE >> 20);
-                    let said = error(Value::Null, &what, "write what is long to a file");
+                    let said = error(Value::Null, &what, "put long texts into files");
                     let rest = from.skip_until(b'\n');
                     rest.map(|_| Some(said))
                 }
@@ -297,7 +297,7 @@ impl Reader {
         }
     }
 
-    /// Takes a line. The answer, if there is one already.
+    /// Processes a line. Returns the answer if it is known immediately.
     fn take(&self, line: &[u8]) -> Option<Value> {
         match asked(line) {
             Ok(Line::Run(task)) => self.requests.add(task).err(),
@@ -307,19 +307,19 @@ impl Reader {
     }
 }
 
-/// Reads a line. Returns the answer to one that is wrong.
+/// Parses a line. An invalid line is an error with its answer.
 fn asked(line: &[u8]) -> Result<Line, Value> {
     let nameless = |what: &str| error(Value::Null, what, FORM);
     let value = serde_json::from_slice(line).map_err(|e| match e.to_string() {
         e if e.starts_with("recursion limit") => nameless("a line is nested too deeply"),
-        e => nameless(&format!("a line is no JSON: {e}")),
+        e => nameless(&format!("a line is not JSON: {e}")),
     })?;
-    let Value::Object(mut keys) = value else { return Err(nameless("a line is no object")) };
+    let Value::Object(mut keys) = value else { return Err(nameless("a line is not an object")) };
     let is_id = |id: &Value| id.is_string() || id.is_i64();
     let id = keys.get("id").filter(|id| is_id(id)).cloned().unwrap_or_default();
     let refused = |what: &str| Err(error(id.clone(), what, FORM));
     if members(line) > keys.len() {
-        return refused("a key stands twice in a line");
+        return refused("a key occurs twice in a line");
     }
     let (kind, known) = match keys.contains_key("cancel") {
         true => ("line that cancels", &["cancel"][..]),
@@ -327,7 +327,7 @@ fn asked(line: &[u8]) -> Result<Line, Value> {
     };
     if let Some(key) = keys.keys().find(|key| !known.contains(&key.as_str())) {
         let key: String = key.chars().take(MAX_SHOWN).collect();
-        return refused(&format!("`{key}` is no key of a {kind}"));
+        return refused(&format!("`{key}` is not a key of a {kind}"));
     }
     if let Some((key, _)) = keys.iter().find(|(key, id)| known[0] == key.as_str() && !is_id(id)) {
         let range = "from -2^63 to 2^63 - 1, without fraction and exponent";
@@ -348,17 +348,17 @@ fn asked(line: &[u8]) -> Result<Line, Value> {
         _ => None,
     };
     let Some(arguments) = keys.remove("arguments").and_then(strings) else {
-        return refused("`arguments` is no list of strings");
+        return refused("`arguments` is not a list of strings");
     };
     let Some(stdin) = keys.remove("stdin").map_or(Some(String::new()), string) else {
-        return refused("`stdin` is no string");
+        return refused("`stdin` is not a string");
     };
-    // The id is kept twice. Short strings take more than they do in the line.
+    // The id is stored twice. Short strings take more memory than in the line.
     let bytes = OVERHEAD + 2 * line.len() + 32 * arguments.len();
     Ok(Line::Run(Task { id, arguments, stdin, token: Token::default(), bytes }))
 }
 
-/// The members of an object of JSON, also those whose key another one has.
+/// The number of members of a JSON object, including duplicate keys.
 fn members(json: &[u8]) -> usize {
     let (mut depth, mut quoted, mut n) = (0, false, 0);
     let mut bytes = json.iter();
@@ -384,7 +384,7 @@ fn cancelled(id: Value) -> Value {
     answered(id, json!({ "cancelled": true }))
 }
 
-/// The answer to the request of that id.
+/// Adds the id and the version to an answer.
 fn answered(id: Value, mut answer: Value) -> Value {
     answer["schema_version"] = json!(schema::ANSWER);
     answer["id"] = id;

@@ -1,9 +1,9 @@
-//! `carbyne strategies`: by what kernels get their dataflow, and whether strategies compute what
-//! they mean.
+//! `carbyne strategies`: lists the strategies that decompose kernels, or tests whether the
+//! strategies of a file compute their meaning.
 
 use crate::args::Strategies as Args;
 use crate::failure::{Failure, Outcome, Source};
-use crate::{Io, input, order, output, pipeline};
+use crate::{Io, access_order, input, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::{
     Decomposed, Options, Sample, Strategies, checked, decompose_by, own_texts,
@@ -14,7 +14,7 @@ use carbyne_ir::text;
 use carbyne_simulate::{compare_with_parent, simulate};
 use std::fmt::Write;
 
-/// The architecture of a test that names none.
+/// The default architecture of a test.
 const USUAL: &str = "sm_80";
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
@@ -23,11 +23,11 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
         let table = table.map_or_else(|| pipeline::table(USUAL), Ok)?;
         let source = input::read(path, io)?;
         let all = input::strategies_of(&source)?;
-        // What they give may be kernels that others decompose.
+        // A strategy may create kernels that other strategies decompose.
         let with_ours = input::with_ours(&source)?;
         return tested((&all, &with_ours), &source, &table, usize::from(args.samples), io);
     }
-    let none = input::nothing(io);
+    let none = input::empty_source(io);
     let all = input::strategies(&none)?;
     let text = match &args.name {
         Some(name) => one(&all, name.trim_start_matches('@'), table.as_ref())?,
@@ -37,8 +37,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Outcome {
     Ok(())
 }
 
-/// A line each: the name, and what stands above it. Those that have no instance on the architecture
-/// are named at the end.
+/// One line per strategy: the name and the comment above it. Strategies without an instance on the
+/// architecture are listed at the end.
 fn listed(
     all: &Strategies,
     spec: Option<&str>,
@@ -46,7 +46,7 @@ fn listed(
 ) -> Result<String, Failure> {
     let mut out = String::new();
     let word = spec.map(str::to_ascii_lowercase).map(|word| match word.as_str() {
-        // What computes each element from others of its place; copies and permutes are among these.
+        // Specs that compute each element from elements at the same place, including copies.
         "move" | "unarypointwise" | "binarypointwise" | "select" => "pointwise".to_owned(),
         _ => word,
     });
@@ -61,9 +61,9 @@ fn listed(
         known.dedup();
         let help = match nearest(spec, known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there are some for {}", known.join(", ")),
+            None => format!("use one of the specs {}", known.join(", ")),
         };
-        return Err(Failure::usage_help(format!("no strategy is for `{spec}`"), help));
+        return Err(Failure::usage_help(format!("no strategy decomposes `{spec}`"), help));
     }
     let mut without = vec![];
     for (def, comment) in of_kind {
@@ -83,9 +83,9 @@ fn listed(
     Ok(out)
 }
 
-/// Why none of the samples of a strategy has an instance on an architecture.
+/// The reason why no sample of a strategy has an instance on an architecture.
 fn unfit(all: &Strategies, name: &str, table: &AtomTable) -> Option<String> {
-    /// Samples that are tried: of all types.
+    /// The number of samples to try; they cover all types.
     const MOST: usize = 8;
     let samples = match all.samples(name, table, MOST) {
         Ok(samples) => samples,
@@ -101,7 +101,7 @@ fn unfit(all: &Strategies, name: &str, table: &AtomTable) -> Option<String> {
     first
 }
 
-/// The kinds of specs that a strategy is for.
+/// The kinds of specs that a strategy decomposes.
 fn kinds(def: &Def) -> Vec<String> {
     let mut all: Vec<String> = vec![];
     for stmt in def.means.iter().flat_map(|m| &m.stmts) {
@@ -133,12 +133,12 @@ fn is_one(mode: &carbyne_ir::ast::TupleExpr) -> bool {
     matches!(mode, TupleExpr::Leaf(Expr { kind: ExprKind::Int(1), .. }))
 }
 
-/// All of one: its text, where it is ours, and what its parameters may be.
+/// Everything about a strategy: its text, its file if it is built in, and its parameters.
 fn one(all: &Strategies, name: &str, table: Option<&AtomTable>) -> Result<String, Failure> {
     let Some((def, comment)) = all.iter().find(|(def, _)| def.name.text == name) else {
         let help = match nearest(name, all.iter().map(|(def, _)| def.name.text.as_str())) {
             Some(near) => format!("did you mean `@{near}`?"),
-            None => "`carbyne strategies` lists all of them".to_owned(),
+            None => "run `carbyne strategies` for a list".to_owned(),
         };
         return Err(Failure::usage_help(format!("there is no strategy `@{name}`"), help));
     };
@@ -177,7 +177,8 @@ fn one(all: &Strategies, name: &str, table: Option<&AtomTable>) -> Result<String
     Ok(out)
 }
 
-/// Decomposes samples of all strategies of a file, and compares bodies with meanings.
+/// Decomposes and simulates samples of all strategies of a file, and compares the results with
+/// their meaning.
 fn tested(
     (all, with_ours): (&Strategies, &Strategies),
     source: &Source,
@@ -189,8 +190,8 @@ fn tested(
     let names: Vec<String> = all.iter().map(|(def, _)| def.name.text.clone()).collect();
     if names.is_empty() {
         return Err(Failure::usage_help(
-            format!("`{}` holds no strategy", source.name),
-            "write one: `strategy @name[..] <<<..>>> (..) -> (..) means { .. } { .. }`",
+            format!("`{}` has no strategy", source.name),
+            "add one: `strategy @name[..] <<<..>>> (..) -> (..) means { .. } { .. }`",
         ));
     }
     for name in names {
@@ -198,16 +199,16 @@ fn tested(
         let found: Vec<_> = samples.iter().map(|s| (s, outcome(with_ours, s, table))).collect();
         let right = found.iter().filter(|(_, o)| o.is_ok()).count();
         let n = samples.len();
-        let mut said = format!("@{name}: {right} of {n} samples compute what they mean\n");
+        let mut said = format!("@{name}: {right} of {n} samples compute their meaning\n");
         if n == 0 {
-            said.push_str("  no sizes up to 4096 and no types satisfy its conditions\n");
+            said.push_str("  no sizes up to 4096 and no types satisfy the conditions\n");
         }
         let of = |kind: Kind| {
             let own = found.iter().filter_map(|(s, o)| Some((*s, o.as_ref().err()?)));
             own.filter(move |(_, wrong)| wrong.kind == kind)
         };
-        // What the architecture has no instruction for, or a type no operation, is no mistake of
-        // the strategy.
+        // A missing instruction of the architecture, or a missing operation of a type, is not an
+        // error of the strategy.
         for (kind, what) in [(Kind::Architecture, "architecture"), (Kind::Types, "types")] {
             if let Some((sample, why)) = of(kind).next() {
                 let n = of(kind).count();
@@ -221,44 +222,44 @@ fn tested(
         for (sample, why) in of(Kind::Failed) {
             let _ = writeln!(said, "  {}", line(sample, why));
         }
-        // What computes nothing anywhere was not tried.
+        // A strategy without a successful sample was not tested.
         wrong += of(Kind::Failed).count() + usize::from(right == 0);
         output::write(None, said.as_bytes(), io)?;
     }
     match wrong {
         0 => Ok(()),
         _ => Err(Failure::usage_help(
-            "some strategies do not compute what they mean, or nothing of them could be tried",
-            "correct the body, the `means` block or the conditions; `--arch` names another architecture",
+            "some strategies do not compute their meaning, or no sample could be tested",
+            "correct the body, the `means` block or the conditions, or change `--arch`",
         )),
     }
 }
 
-/// What a sample is, and what is wrong with it.
+/// Describes a sample and its error.
 fn line(sample: &Sample, why: &Wrong) -> String {
     format!("{} of {}: {}", sample.by, sample.given, why.text)
 }
 
-/// What it lies at that a sample is not right.
+/// The cause of a sample's error.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// At the strategy.
+    /// The strategy is wrong.
     Failed,
-    /// At the architecture, which has no instruction for it.
+    /// The architecture has no instruction for the sample.
     Architecture,
-    /// At the types that were drawn for its parameters.
+    /// The types that were drawn for the parameters do not fit.
     Types,
 }
 
-/// Why a sample is not right.
+/// The error of a sample.
 struct Wrong {
     text: String,
     kind: Kind,
 }
 
 impl Wrong {
-    /// Of a sample that cannot be decomposed: what is wrong with a body is found when it is written
-    /// out.
+    /// The error of a sample that cannot be decomposed. Errors of a strategy's body are found only
+    /// when the strategy is instantiated.
     fn undecomposed(errors: &Diagnostics) -> Self {
         let Some(d) = errors.iter().next() else {
             return Wrong { text: String::new(), kind: Kind::Failed };
@@ -266,7 +267,7 @@ impl Wrong {
         let notes: String = d.notes.iter().map(|n| format!("; {n}")).collect();
         let text = format!("{}: {}{notes}", d.code, d.message);
         let has = |code: &str| text.contains(&format!("{code}: "));
-        // Codes of what a person would have been told of the body.
+        // Codes of errors in the text of the body.
         let body = |letter: char| {
             let at = |(i, _): (usize, &str)| {
                 let code = &text[i + 1..];
@@ -284,7 +285,7 @@ impl Wrong {
     }
 }
 
-/// A sample and what it is decomposed to.
+/// A sample's module and its decomposition.
 fn decomposed(
     all: &Strategies,
     sample: &Sample,
@@ -302,8 +303,8 @@ fn outcome(all: &Strategies, sample: &Sample, table: &AtomTable) -> Result<(), W
         |d: &Diagnostic| Wrong { text: format!("{}: {}", d.code, d.message), kind: Kind::Failed };
     let (module, found) = decomposed(all, sample, table)?;
     let mut run = carbyne_simulate::Options::default();
-    // Several kernels are compared with their own meanings; what they are together, with the
-    // sample's.
+    // Each of several kernels is compared with its own meaning; all together with the meaning of
+    // the sample.
     let meant = match found.program.kernels.len() {
         0 | 1 => None,
         _ => Some(checked(&module, &sample.text).map_err(|e| Wrong::undecomposed(&e))?),
@@ -312,8 +313,8 @@ fn outcome(all: &Strategies, sample: &Sample, table: &AtomTable) -> Result<(), W
         run.between = carbyne_simulate::Between::for_parent(meant);
     }
     let report = simulate(&found.program, table, &run).map_err(|d| failed(&d))?;
-    // Accesses that do not meet on the drawn inputs may meet on others.
-    if let Err(errors) = order::checked(&sample.text, &found, table)
+    // Accesses that do not meet with the drawn inputs may meet with others.
+    if let Err(errors) = access_order::checked(&sample.text, &found, table)
         && let Some(d) = errors.iter().next()
     {
         return Err(failed(d));

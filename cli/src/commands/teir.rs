@@ -115,5 +115,5 @@ fn said(source: &Source, errors: &Violations, format: MessageFormat, io: &mut Io
         };
         output::say(&format!("{line}\n"), io);
     }
-    Failure::Said
+    Failure::Reported
 }

@@ -1,9 +1,10 @@
-//! `carbyne explain FILE`: which instructions were considered, and why they were taken or not.
+//! `carbyne explain FILE`: explains which instructions were considered, and why each was taken or
+//! not.
 
 mod brief;
-mod lines;
+mod common;
 
-use super::ranking;
+use super::strategy_ranking;
 use crate::args::{Explain, ReportFormat};
 use crate::failure::{Failure, Outcome, Source};
 use crate::sanitize::sanitize;
@@ -17,8 +18,8 @@ use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, StmtKind};
 use carbyne_ir::leaf::Fact;
 use carbyne_ir::span::{LineIndex, Span};
+use common::{conflicts, head, width};
 use indexmap::IndexMap;
-use lines::{conflicts, head, width};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -39,7 +40,7 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
         let specs = spec_lines(&module, &source);
         let mut near = specs.clone();
         if let Some(at) = line {
-            // Specs with bodies have nothing to say, the leaves in them have.
+            // A spec with a body has no answer of its own; the leaves in the body have.
             let everywhere = Question { line: None, ..question.clone() };
             let all = explain(&module, &source.text, &table, &everywhere);
             let index = LineIndex::new(&source.text);
@@ -63,8 +64,8 @@ pub(super) fn run(args: &Explain, arch: &str, io: &mut Io<'_>) -> Outcome {
     output::write(None, text.as_bytes(), io)
 }
 
-/// Why there is nothing to say. `specs` are the lines on which specs begin, and those of which
-/// there is something to say.
+/// The reason why there is no answer. `specs` are the lines on which specs begin, `said` those that
+/// have an answer.
 fn nothing(
     question: &Question,
     found: &Explanation,
@@ -73,46 +74,46 @@ fn nothing(
 ) -> Failure {
     if specs.is_empty() {
         return Failure::usage_help(
-            format!("`{}` holds no spec, and nothing is to be explained", source.name),
-            "write one: `Move (%A) -> (%B)`",
+            format!("`{}` has no specs to explain", source.name),
+            "add a spec: `Move (%A) -> (%B)`",
         );
     }
     if let Some(at) = question.line.filter(|at| !said.contains(at)) {
         let near = said.iter().min_by_key(|line| line.abs_diff(at)).copied().unwrap_or(0);
         return Failure::usage_help(
             match specs.contains(&at) {
-                true => format!("no instruction is chosen for the spec on line {at} itself"),
+                true => format!("the spec on line {at} has a body, and no instruction of its own"),
                 false => format!("no spec begins on line {at}"),
             },
-            format!("the nearest one begins on line {near}: `--at {near}`"),
+            format!("use the nearest one: `--at {near}`"),
         );
     }
     if let Some(why) = &question.why {
         let shown: String = why.chars().take(64).collect();
         let elsewhere: Vec<&str> = found.elsewhere.iter().map(|a| a.as_str()).collect();
-        // The decomposition failed, and what was asked about stands in what it would have been.
+        // The decomposition failed, so the instructions in question may have been in its result.
         if let Some(d) = found.refused.first() {
             return Failure::usage_help(
-                format!("`{}` is not decomposed: {}", source.name, sanitize(&d.to_string())),
-                d.help.clone().unwrap_or_else(|| "correct that first".to_owned()),
+                format!("`{}` cannot be decomposed: {}", source.name, sanitize(&d.to_string())),
+                d.help.clone().unwrap_or_else(|| "correct this error first".to_owned()),
             );
         }
         let help = match elsewhere.as_slice() {
-            [] => "`carbyne atoms` lists the instructions".to_owned(),
+            [] => "run `carbyne atoms` for a list of the instructions".to_owned(),
             some if some.contains(&found.arch.as_str()) => {
-                "they implement other specs; `carbyne atoms` lists which".to_owned()
+                "they implement other specs; run `carbyne atoms` for a list".to_owned()
             }
-            some => format!("compile for one that has them: {}", some.join(", ")),
+            some => format!("use an architecture that has them: {}", some.join(", ")),
         };
         let what =
-            format!("no instruction of {} named `{shown}` is one for these specs", found.arch);
+            format!("no instruction of {} named `{shown}` implements these specs", found.arch);
         return Failure::usage_help(what, help);
     }
     let what = match question.line {
         Some(at) => format!("no instruction is chosen for the spec on line {at}"),
         None => format!("no instruction is chosen for any spec of `{}`", source.name),
     };
-    Failure::usage_help(what, "name the line of a spec without a body, or leave `--at` out")
+    Failure::usage_help(what, "use the line of a spec without a body, or remove `--at`")
 }
 
 /// The lines on which specs begin, ascending.
@@ -128,16 +129,16 @@ fn spec_lines(module: &Module, source: &Source) -> Vec<usize> {
     lines.into_iter().collect()
 }
 
-/// What the lines of a text are counted by.
+/// Line indices of the texts, and options of the answer.
 #[derive(Copy, Clone)]
 struct Texts<'a> {
     table: &'a AtomTable,
     source: &'a LineIndex,
-    /// The decomposed text.
+    /// The lines of the decomposed text.
     generated: &'a LineIndex,
-    /// Whether it is asked for instructions.
+    /// Whether the question is about certain instructions.
     why: bool,
-    /// Whether it is said what helps.
+    /// Whether the answer includes helps.
     helps: bool,
 }
 
@@ -148,17 +149,17 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
     let line = |span: Span| texts.source.line(span.start);
     let mut out = head(found, line);
     for one in found.rankings.iter().filter(|_| !why) {
-        ranking::explained(one, line(one.span), &mut out);
+        strategy_ranking::explained(one, line(one.span), &mut out);
     }
     ways(found, line, &mut out);
     for c in &found.choices {
         choice(c, line(c.origin), &mut out);
     }
-    // What was generated several times for one line, and is answered alike, is said once.
+    // Print equal answers for one source line only once.
     let mut said: IndexMap<(usize, String, String), Vec<String>> = IndexMap::new();
     for leaf in &found.leaves {
         let generated = texts.generated.line(leaf.span.start).to_string();
-        // What makes a strategy be chosen is said above.
+        // The help for choosing another strategy has been printed above.
         let way = found.ways.iter().any(|w| w.origin.is_at(leaf.origin));
         let texts = Texts { helps: !way, ..texts };
         let key = (line(leaf.origin), sanitize(&leaf.text), explained(leaf, &texts));
@@ -175,20 +176,20 @@ fn text(found: &Explanation, source: &Source, table: &AtomTable, why: bool) -> S
     out
 }
 
-/// Strategies that have what is asked for, and by what pin they are taken.
+/// Strategies that use the instructions in question, and the pins that select them.
 fn ways(found: &Explanation, line: impl Fn(Span) -> usize, out: &mut String) {
     let cycles = |n: Option<f64>| n.map_or_else(String::new, |n| format!(", {n:.0} cycles"));
     for way in &found.ways {
         let (at, atoms) = (line(way.origin), way.atoms.join(", "));
         let (chosen, own) = &way.chosen;
-        let _ = writeln!(out, "line {at}: {atoms} is what {} has{}", way.by, cycles(way.cycles));
+        let _ = writeln!(out, "line {at}: {} uses {atoms}{}", way.by, cycles(way.cycles));
         let _ = writeln!(out, "  chosen: {chosen}{}", cycles(*own));
-        let _ = writeln!(out, "  to take the other, {}", way.fix.steps.join(", then "));
+        let _ = writeln!(out, "  to use the other, {}", way.fix.steps.join(", then "));
     }
     for one in &found.without {
         let _ = writeln!(
             out,
-            "line {}: no @{}, which could have it: {}",
+            "line {}: no @{}, which may use it: {}",
             line(one.origin),
             one.strategy,
             sanitize(&one.why)
@@ -210,7 +211,7 @@ fn choice(c: &Choice, at: usize, out: &mut String) {
     }
 }
 
-/// What is said of a leaf below its line.
+/// The answer about a leaf.
 fn explained(leaf: &Explained, texts: &Texts<'_>) -> String {
     let mut out = String::new();
     let matching: Vec<&Considered> =
@@ -223,7 +224,7 @@ fn explained(leaf: &Explained, texts: &Texts<'_>) -> String {
             c.atom, c.issue, c.completion
         );
     }
-    // Atoms that fail alike are said together; of the nearest, what would help.
+    // Print atoms with the same mismatch together, and the help for the nearest atom.
     let mut reasons: IndexMap<String, Vec<&Considered>> = IndexMap::new();
     for c in &leaf.considered {
         let Some(m) = &c.mismatch else { continue };
@@ -248,8 +249,8 @@ fn explained(leaf: &Explained, texts: &Texts<'_>) -> String {
     out
 }
 
-/// Names in as many lines as say them: a line for each series of atoms that differ in a number,
-/// which the others follow.
+/// The names of atoms in few lines: one line for each series of atoms that differ in a number, then
+/// the others.
 fn names(atoms: &[&Considered], table: &AtomTable) -> Vec<String> {
     let atoms = atoms.iter().filter_map(|c| table.get(c.atom));
     let (several, alone): (Vec<_>, Vec<_>) =
@@ -264,7 +265,7 @@ fn names(atoms: &[&Considered], table: &AtomTable) -> Vec<String> {
     out
 }
 
-/// The answer as data; `rendered` is the text for people.
+/// The answer as JSON; `rendered` is the answer as text.
 fn object(found: &Explanation, source: &Source, rendered: &str) -> Value {
     let lines = LineIndex::new(&source.text);
     let line = |span: Span| lines.line(span.start);
@@ -284,7 +285,7 @@ fn object(found: &Explanation, source: &Source, rendered: &str) -> Value {
             "instead_of": f.without.0,
             "instead_of_cycles": f.without.1,
         })).collect::<Vec<_>>(),
-        "rankings": found.rankings.iter().map(ranking::object).collect::<Vec<_>>(),
+        "rankings": found.rankings.iter().map(strategy_ranking::object).collect::<Vec<_>>(),
         "ways": found.ways.iter().map(|w| json!({
             "line": line(w.origin),
             "by": w.by,
@@ -307,7 +308,9 @@ fn object(found: &Explanation, source: &Source, rendered: &str) -> Value {
             "cycles": c.cycles,
             "wider": c.wider.as_ref().map(wider),
             "conflicts": c.conflicts.map(|w| json!({"wavefronts": w.taken, "least": w.least})),
-            "others": c.others.iter().map(|(o, n)| json!({"choice": o, "cycles": n})).collect::<Vec<_>>(),
+            "others": c.others.iter()
+                .map(|(o, n)| json!({"choice": o, "cycles": n}))
+                .collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "leaves": found.leaves.iter().map(|l| json!({
             "line": line(l.origin),
@@ -346,7 +349,13 @@ fn wider(w: &Width) -> Value {
 }
 
 fn fix(f: &Fix) -> Value {
-    let edit = |e: &carbyne_decompose::explain::Edit| json!({ "byte_start": e.span.start, "byte_end": e.span.end, "text": e.text });
+    let edit = |e: &carbyne_decompose::explain::Edit| {
+        json!({
+            "byte_start": e.span.start,
+            "byte_end": e.span.end,
+            "text": e.text,
+        })
+    };
     json!({ "steps": f.steps, "edits": f.edits.iter().map(edit).collect::<Vec<_>>() })
 }
 

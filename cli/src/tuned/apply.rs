@@ -1,4 +1,4 @@
-//! Gives kernel-level specs the pins that were tuned, and decomposes.
+//! Adds tuned pins to kernel-level specs, and decomposes the module.
 
 use super::problem::problem;
 use super::read::pin;
@@ -15,16 +15,16 @@ use carbyne_ir::program::Program;
 use carbyne_ir::span::Span;
 use serde_json::json;
 
-/// What is said of pins that were taken, or not.
+/// Notes about used and rejected pins.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// The kernel, its pin, and the card that it was measured on with what it took there.
+    /// The used pins.
     taken: Vec<Taken>,
-    /// Of pins that can no longer be. Spans are into the text that was decomposed.
+    /// Warnings about rejected pins, with spans in the source text.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// A pin of one spec.
+/// A pin for one spec, and its measurement.
 #[derive(Clone, Debug)]
 struct Taken {
     kernel: String,
@@ -32,14 +32,14 @@ struct Taken {
     card: String,
     nanoseconds: u64,
     model: Option<u64>,
-    /// Of the spec.
+    /// The place of the spec.
     span: Span,
-    /// Its place in the module.
+    /// The index of the spec in the module.
     at: usize,
 }
 
 impl Notes {
-    /// Says them on standard error.
+    /// Prints the notes to standard error.
     pub(crate) fn say(&self, source: &Source, format: MessageFormat, io: &mut Io<'_>) {
         output::warn(source, &self.warnings, format, io);
         for Taken { kernel, by, card, nanoseconds, model, .. } in &self.taken {
@@ -48,7 +48,7 @@ impl Notes {
                 MessageFormat::Human => {
                     let model = model
                         .as_ref()
-                        .map_or(String::new(), |ns| format!(", {:.1} us without", us(ns)));
+                        .map_or(String::new(), |ns| format!(", {:.1} us without the pin", us(ns)));
                     let card = sanitize(card);
                     let own = us(nanoseconds);
                     format!("note: @{kernel} is tuned: {by} took {own:.1} us on {card}{model}\n")
@@ -70,16 +70,16 @@ impl Notes {
     }
 }
 
-/// Whether a kernel-level spec says nothing of how it is decomposed.
+/// Whether a kernel-level spec has neither a body nor a pin.
 pub(crate) fn is_open(spec: &Spec) -> bool {
     let pins = [ast::Key::By, ast::Key::Tile, ast::Key::Warps, ast::Key::Atom];
     spec.body.is_none() && pins.iter().all(|key| spec.attr(*key).is_none())
 }
 
-/// Decomposes a module; kernel-level specs without a pin of their own take those that were tuned.
+/// Decomposes a module. Kernel-level specs without a pin get the tuned pins.
 ///
 /// # Errors
-/// As [`decompose_by`].
+/// The errors of [`decompose_by`].
 pub(crate) fn decomposed(
     source: &Source,
     module: &Module,
@@ -93,7 +93,7 @@ pub(crate) fn decomposed(
         (Some(tuning), Some(Ok(program))) => pins(module, &program, table, tuning),
         _ => vec![],
     };
-    // A pin whose strategy is gone need not be tried.
+    // Reject pins of strategies that no longer exist.
     let there = |pin: &Taken| {
         let name = pin.by.trim_start_matches('@').split('[').next().unwrap_or_default();
         let own = module.items.iter().filter_map(|s| match &s.kind {
@@ -112,7 +112,7 @@ pub(crate) fn decomposed(
             }
             Err(errors) => errors,
         };
-        // Those that the errors are about; all of them where that cannot be told.
+        // Reject the pins that the errors are about, or all pins if this is unknown.
         let about = |pin: &Taken, d: &Diagnostic| {
             d.span.start >= pin.span.start && d.span.start < pin.span.end
         };
@@ -130,17 +130,17 @@ pub(crate) fn decomposed(
     Ok((plain()?, notes))
 }
 
-/// A pin that is not taken.
+/// The warning about a rejected pin.
 fn stale(pin: &Taken, why: &str) -> Diagnostic {
     let what = format!(
-        "the tuned pin `{}` of `@{}` can no longer be, and is not taken",
+        "the tuned pin `{}` of `@{}` is no longer possible and is ignored",
         pin.by, pin.kernel
     );
     let d = Diagnostic::warning(Code::StaleTuned, pin.span, what).label(why.to_owned());
-    d.help("measure it anew: `carbyne tune FILE --device`")
+    d.help("measure the kernel again: `carbyne tune FILE --device`")
 }
 
-/// Pins of the specs of a module that have none.
+/// The tuned pins for the specs of a module that have no pin.
 fn pins(module: &Module, program: &Program, table: &AtomTable, tuning: &Tuning) -> Vec<Taken> {
     let (specs, atoms) = (program.specs_by_node(), table.fingerprint());
     let mut out = vec![];

@@ -1,8 +1,8 @@
-//! The database as it is held, and as a text.
+//! The database of tuned pins in memory, and its text format.
 
 use std::collections::BTreeMap;
 
-/// The first line.
+/// The first line of the text.
 pub(super) const FIRST: &str = "carbyne tuned 1";
 
 /// The key of an entry.
@@ -10,9 +10,9 @@ pub(super) const FIRST: &str = "carbyne tuned 1";
 pub(crate) struct Key {
     pub(crate) problem: String,
     pub(crate) arch: String,
-    /// As the driver calls it.
+    /// The GPU name of the driver.
     pub(crate) card: String,
-    /// Hash of the table of atoms.
+    /// The hash of the atom table.
     pub(crate) atoms: u64,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Key {
 pub(crate) struct Entry {
     pub(crate) by: String,
     pub(crate) nanoseconds: u64,
-    /// The choice of the model, and its time.
+    /// The choice of the cost model, and its time in nanoseconds.
     pub(crate) model: Option<(String, u64)>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// As a text.
+    /// The text of the database.
     #[cfg(any(feature = "gpu", test))]
     pub(crate) fn print(&self) -> String {
         let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);

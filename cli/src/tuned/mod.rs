@@ -1,14 +1,20 @@
-//! Pins that `carbyne tune` has measured to be the best, in a small text database.
+//! The database of the fastest pins that `carbyne tune` has measured, as a small text file.
 //!
-//! The first line is `carbyne tuned 1`; each other line is an entry, sorted, its fields separated
-//! by tabs: the problem, the architecture, the card, the fingerprint of the atoms (16 hexadecimal
-//! digits), the pin, microseconds that it takes, the pin that the model would choose and what that
-//! takes, `-` for each where it could not be measured. A problem is the text of a kernel-level spec
-//! without names (`problem`).
+//! The first line is `carbyne tuned 1`. Each other line is an entry; entries are sorted. The fields
+//! of an entry are separated by tabs:
 //!
-//! `read` reads it, `apply` gives pins to the specs of a module and decomposes it.
+//! 1. the problem: the text of a kernel-level spec without names (`problem`),
+//! 2. the architecture,
+//! 3. the GPU,
+//! 4. the fingerprint of the atom table (16 hexadecimal digits),
+//! 5. the pin,
+//! 6. its time in microseconds,
+//! 7. the pin that the cost model would choose, or `-` if it was not measured,
+//! 8. the time of that pin in microseconds, or `-`.
 //!
-//! Invariant: what is printed is read as what it was, and only that.
+//! `read` parses the database, `apply` adds pins to the specs of a module and decomposes it.
+//!
+//! Invariant: a printed database is read as an equal database, and no other text is accepted.
 
 mod apply;
 mod database;
@@ -30,7 +36,7 @@ use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::Diagnostic;
 use std::path::Path;
 
-/// A database, and the card that is decomposed for where it is known.
+/// A database, and the name of the target GPU, if known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tuning {
     pub(crate) database: Database,
@@ -38,17 +44,20 @@ pub(crate) struct Tuning {
 }
 
 impl Database {
-    /// That of a file.
-    pub(crate) fn of(path: &Path) -> Result<Database, Failure> {
+    /// Reads a database file.
+    pub(crate) fn from_file(path: &Path) -> Result<Database, Failure> {
         let source = input::file(path)?;
         read::read(&source.text).map_err(|d| Failure::one(&source, *d))
     }
 }
 
 impl Tuning {
-    /// That of the file that a command line names; none where it names none.
-    pub(crate) fn of(path: Option<&Path>, card: Option<&str>) -> Result<Option<Tuning>, Failure> {
-        let database = path.map(Database::of).transpose()?;
+    /// Reads the database file that a command line names; `None` if it names none.
+    pub(crate) fn from_file(
+        path: Option<&Path>,
+        card: Option<&str>,
+    ) -> Result<Option<Tuning>, Failure> {
+        let database = path.map(Database::from_file).transpose()?;
         Ok(database.map(|database| Tuning { database, card: card.map(card_name) }))
     }
 
@@ -57,8 +66,7 @@ impl Tuning {
         read::read(text).map(|database| Tuning { database, card: card.map(card_name) })
     }
 
-    /// The entry of a problem. Where the card is not known, that of the first one by name that has
-    /// one.
+    /// The entry of a problem. If the GPU is unknown, the entry of the first GPU by name.
     fn find(&self, problem: &str, table: &AtomTable, atoms: u64) -> Option<(&Key, &Entry)> {
         let is = |key: &Key| {
             key.problem == problem
@@ -70,7 +78,7 @@ impl Tuning {
     }
 }
 
-/// The name of a card as a field: without what would end one.
+/// The name of a GPU as a field, without control characters.
 pub(crate) fn card_name(name: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let name = name.chars().map(plain).collect::<String>().trim().to_owned();

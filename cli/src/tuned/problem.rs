@@ -1,5 +1,5 @@
-//! The text of a kernel-level spec without names: what two programs have in common that differ in
-//! these alone.
+//! The text of a kernel-level spec without names. Programs that differ only in names have equal
+//! texts.
 
 use carbyne_ir::ast::{Attr, CacheHint, Key};
 use carbyne_ir::expr::Dim;
@@ -9,9 +9,9 @@ use carbyne_ir::program::{
 };
 use std::fmt::Write;
 
-/// A line: what is computed of which tensors, by their types, strides and where they lie, and what
-/// is computed in between. Tensors are numbered in the order of the operands, symbols in that of
-/// the program.
+/// The text of a spec in one line: the computation with the types, strides and memories of its
+/// tensors, and its intermediate values. Tensors are numbered in the order of operands, symbols in
+/// the order of the program.
 pub(crate) fn problem(p: &Program, id: SpecId) -> String {
     let spec = &p.specs[id];
     let mut writer = Writer { p, buffers: vec![], out: String::new() };
@@ -58,7 +58,7 @@ pub(crate) fn problem(p: &Program, id: SpecId) -> String {
 
 struct Writer<'a> {
     p: &'a Program,
-    /// In the order of their numbers.
+    /// The buffers in the order of their numbers.
     buffers: Vec<BufferId>,
     out: String,
 }
@@ -70,7 +70,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Which tensor, and of which type.
+    /// Writes the number and the type of a tensor.
     fn tensor(&mut self, id: TensorId) {
         let (tensor, buffer) = (&self.p.tensors[id], self.p.buffer_of(id));
         let at = self.buffers.iter().position(|b| *b == tensor.buffer).unwrap_or_else(|| {
@@ -85,7 +85,7 @@ impl Writer<'_> {
         if tensor.offset.as_const() != Some(0) {
             let _ = write!(self.out, "+{}", self.p.arena.display(tensor.offset));
         }
-        // Elements that are found through another tensor.
+        // The elements are gathered through another tensor.
         if let Some(gather) = buffer.gather {
             let _ = write!(self.out, " gathered by {}", gather.stride);
         }
@@ -94,7 +94,7 @@ impl Writer<'_> {
     fn means(&mut self, means: &Means) {
         self.out.push_str(" means {");
         for (i, value) in means.values.iter().enumerate() {
-            // Which operand each of them is.
+            // The operand with this value.
             if let Some(operand) = value.operand {
                 let _ = write!(self.out, " %v{i} is ");
                 self.tensor(operand);
@@ -144,7 +144,7 @@ impl Writer<'_> {
     }
 }
 
-/// The text with numbers in the places of the names of symbols, and what is known of these.
+/// Replaces the names of symbols by numbers, and appends the known bounds of the symbols.
 fn without_symbols(p: &Program, text: &str) -> String {
     if p.symbols.is_empty() {
         return text.to_owned();
@@ -193,9 +193,11 @@ mod tests {
         let [only] = &of(gemm)[..] else { panic!() };
         assert_eq!(
             only,
-            "MatMul.set (%0:[(64,32):(32,1)].f16, %1:[(32,64):(1,32)].f16) -> (%2:[(64,64):(64,1)].f16) acc=f32"
+            "MatMul.set (%0:[(64,32):(32,1)].f16, %1:[(32,64):(1,32)].f16) -> \
+             (%2:[(64,64):(64,1)].f16) acc=f32"
         );
-        let renamed = "carbyne 2\nlet K = 16 * 2\n%unused:[8].f32.GL\n%y:[64,64].f16.GL\n%x:[64,K].f16.GL\n%w:[(K,64):(1,K)].f16.GL\n\
+        let renamed = "carbyne 2\nlet K = 16 * 2\n%unused:[8].f32.GL\n%y:[64,64].f16.GL\n\
+                       %x:[64,K].f16.GL\n%w:[(K,64):(1,K)].f16.GL\n\
             MatMul.set @k (%x, %w) -> (%y) acc=f32 loc=\"a:1\"\n";
         assert_eq!(of(renamed), of(gemm));
         for (from, to) in [
@@ -214,8 +216,10 @@ mod tests {
 
     #[test]
     fn meanings_and_symbols_are_part_of_it() {
-        let text = "carbyne 2\nsym S{min=64, max=4096, div=64}\n%X:[S,128].f16.GL\n%b:[1,128].f32.GL\n%Y:[S,128].f16.GL\n\
-            Spec @k (%X, %b) -> (%Y) means {\n  %t = relu(cast(%X, f32) + %b)\n  %Y = cast(%t, f16)\n}\n";
+        let text = "carbyne 2\nsym S{min=64, max=4096, div=64}\n%X:[S,128].f16.GL\n\
+                    %b:[1,128].f32.GL\n%Y:[S,128].f16.GL\n\
+            Spec @k (%X, %b) -> (%Y) means {\n  %t = relu(cast(%X, f32) + %b)\n  %Y = cast(%t, \
+            f16)\n}\n";
         let [only] = &of(text)[..] else { panic!() };
         assert!(only.contains("$0:64..4096/64") && only.contains("UnaryPointwise.relu"), "{only}");
         assert!(!only.contains('S') || only.starts_with("Spec"), "{only}");
@@ -223,10 +227,11 @@ mod tests {
         assert_eq!(of(&renamed), of(text));
         assert_ne!(of(&text.replace("relu", "exp")), of(text));
         assert_ne!(of(&text.replace("max=4096", "max=8192")), of(text));
-        // One tensor twice is not two tensors.
+        // One tensor twice differs from two tensors.
         let add = |b: &str| {
             of(&format!(
-                "carbyne 2\n%A:[64].f32.GL\n%B:[64].f32.GL\n%C:[64].f32.GL\nBinaryPointwise.add @k (%A, %{b}) -> (%C)\n"
+                "carbyne 2\n%A:[64].f32.GL\n%B:[64].f32.GL\n%C:[64].f32.GL\nBinaryPointwise.add \
+                 @k (%A, %{b}) -> (%C)\n"
             ))
         };
         assert_ne!(add("A"), add("B"));

@@ -1,4 +1,4 @@
-//! Reads a database; what is wrong with it is said with its line and column.
+//! Parses a database of tuned pins. Errors have the line and column.
 
 use super::database::{Database, Entry, FIRST, Key};
 use carbyne_ir::ast::{AttrValue, Chosen, StmtKind};
@@ -6,7 +6,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 use carbyne_ir::text;
 
-/// Fields of a line, as messages call them.
+/// The names of the fields of a line in messages.
 const FIELDS: [&str; 8] = [
     "the problem",
     "the architecture",
@@ -18,10 +18,10 @@ const FIELDS: [&str; 8] = [
     "microseconds of the model's pin",
 ];
 
-/// Reads all entries.
+/// Parses all entries.
 ///
 /// # Errors
-/// [`Code::BadTuned`] for the first line that is none.
+/// [`Code::BadTuned`] for the first invalid line.
 pub(super) fn read(text: &str) -> Result<Database, Box<Diagnostic>> {
     let mut database = Database::default();
     let mut start = 0;
@@ -40,7 +40,7 @@ pub(super) fn read(text: &str) -> Result<Database, Box<Diagnostic>> {
         }
         let (key, entry) = entry(start - at.1.len(), line)?;
         if database.entries.insert(key, entry).is_some() {
-            let what = "an earlier line is of the same problem, architecture, card and atoms";
+            let what = "an earlier line has the same problem, architecture, GPU and atoms";
             return Err(bad(at.0..at.0 + line.len(), what.to_owned()));
         }
     }
@@ -50,17 +50,17 @@ pub(super) fn read(text: &str) -> Result<Database, Box<Diagnostic>> {
     }
 }
 
-/// The first line is another one.
+/// The error for an invalid first line.
 fn first_line(line: &str) -> Box<Diagnostic> {
     let end = line.trim_end_matches('\n').len().max(1);
-    let d = bad(0..end, format!("a database of tuned kernels begins with `{FIRST}`"));
+    let d = bad(0..end, format!("a database of tuned pins begins with `{FIRST}`"));
     match line.starts_with("carbyne tuned ") {
-        true => Box::new(d.help("it is of another version of carbyne: tune into another file")),
+        true => Box::new(d.help("another version of carbyne wrote it; tune into another file")),
         false => d,
     }
 }
 
-/// A line without its break that begins at that offset.
+/// Parses a line without its line break; `start` is its offset.
 fn entry(start: usize, line: &str) -> Result<(Key, Entry), Box<Diagnostic>> {
     let mut fields: Vec<(usize, &str)> = vec![];
     let mut at = start;
@@ -79,22 +79,22 @@ fn entry(start: usize, line: &str) -> Result<(Key, Entry), Box<Diagnostic>> {
     };
     for (i, (_, field)) in fields.iter().enumerate() {
         if field.is_empty() || field.trim() != *field {
-            return Err(wrong(i, "is empty, or has a blank at its end"));
+            return Err(wrong(i, "is empty, or begins or ends with a blank"));
         }
         if field.chars().any(char::is_control) {
-            return Err(wrong(i, "has a character that cannot be printed"));
+            return Err(wrong(i, "contains a control character"));
         }
     }
     let [problem, arch, card, atoms, by, own, model, model_us] = fields.map(|(_, field)| field);
     let digits = atoms.len() == 16 && atoms.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let atoms = u64::from_str_radix(atoms, 16).ok().filter(|_| digits);
-    let atoms = atoms.ok_or_else(|| wrong(3, "has 16 hexadecimal digits"))?;
+    let atoms = atoms.ok_or_else(|| wrong(3, "must have 16 hexadecimal digits"))?;
     let pinned = |i: usize, by: &str| match pin(by) {
         Some(_) => Ok(by.to_owned()),
-        None => Err(wrong(i, "is not written as `@strategy[NAME=NUMBER, ..]`")),
+        None => Err(wrong(i, "must have the form `@strategy[NAME=NUMBER, ..]`")),
     };
     let took = |i: usize, us: &str| {
-        nanoseconds(us).ok_or_else(|| wrong(i, "is a number with three digits behind the point"))
+        nanoseconds(us).ok_or_else(|| wrong(i, "must be a number with three decimals"))
     };
     let key =
         Key { problem: problem.to_owned(), arch: arch.to_owned(), card: card.to_owned(), atoms };
@@ -106,7 +106,7 @@ fn entry(start: usize, line: &str) -> Result<(Key, Entry), Box<Diagnostic>> {
     Ok((key, Entry { by, nanoseconds, model }))
 }
 
-/// `179.504`, and no other way to write it.
+/// Parses microseconds with exactly three decimals, such as `179.504`, to nanoseconds.
 fn nanoseconds(us: &str) -> Option<u64> {
     let (whole, rest) = us.split_once('.')?;
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
@@ -117,9 +117,9 @@ fn nanoseconds(us: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(rest.parse().ok()?)
 }
 
-/// A pin as it stands behind `by=`; none for what is none.
+/// Parses a pin in the syntax of `by=`; `None` if the text is not a pin.
 pub(crate) fn pin(by: &str) -> Option<Chosen> {
-    // Nothing but what a pin is written of, so that it ends where it should.
+    // Allow only the characters of pins, so that the text cannot end the attribute.
     let plain = |c: char| c.is_ascii_alphanumeric() || "@[]_=, -".contains(c);
     if !by.starts_with('@') || !by.chars().all(plain) {
         return None;
@@ -130,7 +130,7 @@ pub(crate) fn pin(by: &str) -> Option<Chosen> {
     let [attr] = spec.attrs.as_slice() else { return None };
     match &attr.value {
         AttrValue::Chosen(chosen) => Some(chosen.clone()),
-        // A name alone.
+        // A name without parameters.
         AttrValue::Tuple(_) if !by.contains(['[', ' ', ',']) => {
             let name = carbyne_ir::ast::Name::new(&by[1..]);
             Some(Chosen { name: Some(name), values: vec![], span: Span::default() })
@@ -141,7 +141,7 @@ pub(crate) fn pin(by: &str) -> Option<Chosen> {
 
 fn bad(at: std::ops::Range<usize>, what: String) -> Box<Diagnostic> {
     let d = Diagnostic::new(Code::BadTuned, Span::new(at.start, at.end), what);
-    Box::new(d.help("remove the line, or the file: `carbyne tune FILE --device` makes it anew"))
+    Box::new(d.help("remove the line, or the file; `carbyne tune FILE --device` creates it again"))
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
     use carbyne_ir::testing;
     use proptest::prelude::*;
 
-    /// A database of one entry, with a field replaced.
+    /// A database with one entry, one of whose fields is replaced.
     fn with(i: usize, field: &str) -> String {
         let mut fields = ["MatMul.set ..", "sm_90a", "H100 80GB", "0123456789abcdef"].to_vec();
         fields.extend(["@ring[BM=128, S=3]", "179.504", "@map", "180.000"]);
@@ -189,15 +189,15 @@ mod tests {
             (with(0, "p").trim_end().to_owned(), "cut off", (2, 1)),
             (with(0, "a\tb"), "this one 9", (2, 1)),
             (with(1, ""), "the architecture is empty", (2, 15)),
-            (with(2, "x\0y"), "the card has a character", (2, 22)),
+            (with(2, "x\0y"), "the card contains", (2, 22)),
             (with(3, "123"), "16 hexadecimal digits", (2, 32)),
             (with(3, "0123456789ABCDEF"), "16 hexadecimal digits", (2, 32)),
-            (with(4, "@ring[BM=128] acc=f32"), "the pin is not written", (2, 49)),
-            (with(4, "ring"), "the pin is not written", (2, 49)),
-            (with(5, "1.5"), "microseconds is a number", (2, 68)),
-            (with(5, "01.500"), "microseconds is a number", (2, 68)),
-            (with(5, "99999999999999999999.000"), "microseconds is a number", (2, 68)),
-            (with(6, "-"), "the pin of the model is not written", (2, 76)),
+            (with(4, "@ring[BM=128] acc=f32"), "the pin must have", (2, 49)),
+            (with(4, "ring"), "the pin must have", (2, 49)),
+            (with(5, "1.5"), "microseconds must be", (2, 68)),
+            (with(5, "01.500"), "microseconds must be", (2, 68)),
+            (with(5, "99999999999999999999.000"), "microseconds must be", (2, 68)),
+            (with(6, "-"), "the pin of the model must have", (2, 76)),
         ] {
             let (message, line, column) = said(&text);
             assert!(message.contains(part), "{text:?}: {message}");

@@ -1,4 +1,4 @@
-//! `compile --emit abi`: what a launcher must know.
+//! `compile --emit abi`: the data that a launcher needs.
 
 use crate::support::{carbyne, root};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
-//! `carbyne simulate --against PARENT EDITED`: an edited program is held to what it was edited
-//! from.
+//! `carbyne simulate --against PARENT EDITED`: an edited program is compared with the program
+//! before the edit.
 
 use crate::support::{carbyne, root};
 
-/// Runs an edited example against itself; the codes of its errors.
+/// Runs an edited example against the original. Returns the codes of its errors.
 fn edited(from: &str, to: &str) -> Vec<String> {
     let parent = root().join("examples/ampere_gemm_by_hand.cby");
     let text = std::fs::read_to_string(&parent).unwrap();
@@ -35,9 +35,9 @@ fn a_wrong_edit_is_reported() {
 
 #[test]
 fn a_spec_of_its_own_is_compared_with_the_parents() {
-    // Its body does what the parent's does, and not what its own head says.
+    // The body computes what the parent's body computes, but not what its own head states.
     assert_eq!(edited("MatMul.set @ampere_gemm", "MatMul @ampere_gemm"), ["S0501"]);
-    // A head that says less passes: the parent says the rest.
+    // A head that states less passes; the parent states the rest.
     let head = |kind: &str, acc: &str| {
         format!(
             "{kind} @ampere_gemm <<<#grid:[@bm < M / BM, @bn < N / BN], #cta:[128]>>>\n    \
@@ -79,7 +79,7 @@ Reduction.sum @rows (%C) -> (%S) axis=1
     assert!(ran.code == 1 && ran.stderr.contains("%S[0,0]"), "{}", ran.stderr);
 }
 
-/// A file of a test's own.
+/// Writes a file for one test.
 fn written(name: &str, text: &str) -> String {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();
@@ -107,7 +107,8 @@ fn what_the_last_kernel_leaves_is_compared() {
 
 #[test]
 fn what_is_left_as_it_was_is_compared() {
-    let body = "{\n  @i = #grid.indices()\n  @t = #cta.indices()\n  if (@i < N) {\n    UnaryPointwise.exp \
+    let body = "{\n  @i = #grid.indices()\n  @t = #cta.indices()\n  \
+                if (@i < N) {\n    UnaryPointwise.exp \
                 <<<#grid, #cta.scalar()>>> (%X[@i * 32 + @t]) -> (%Y[@i * 32 + @t])\n  }\n}\n";
     let text = |n: &str| {
         format!("{HEAD}Spec @k <<<#grid, #cta>>> (%X, %Y) -> (%Y) {}", body.replace('N', n))
@@ -119,7 +120,7 @@ fn what_is_left_as_it_was_is_compared() {
     assert!(ran.code == 1 && ran.stderr.contains("%Y[32]"), "{}", ran.stderr);
 }
 
-/// Runs a text with another one as its parent.
+/// Runs a text with another text as its parent.
 fn against(name: &str, parent: &str, child: &str, more: &[&str]) -> crate::support::Ran {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, parent).unwrap();

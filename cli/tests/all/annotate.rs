@@ -1,5 +1,5 @@
-//! `decompose --annotate` and `check --annotate`: a comment at each statement of synchronization
-//! that says what it orders.
+//! `decompose --annotate` and `check --annotate`: a comment at each synchronization statement names
+//! the accesses that it orders.
 
 use crate::support::{carbyne, root, texts_under};
 use carbyne_ir::ast::{Module, Stmt, StmtKind, SyncOp};
@@ -12,7 +12,7 @@ fn stripped(annotated: &str) -> String {
     annotated.lines().map(line).collect()
 }
 
-/// Statements of synchronization that have no comment.
+/// Synchronization statements without a comment.
 fn silent(module: &Module) -> Vec<String> {
     let mut out = vec![];
     let mut lists: Vec<&[Stmt]> = vec![&module.items];
@@ -34,7 +34,7 @@ fn silent(module: &Module) -> Vec<String> {
     out
 }
 
-/// Texts that are decomposed, and for what.
+/// Texts to decompose, with their architectures.
 fn cases() -> Vec<(PathBuf, &'static str)> {
     let mut files = texts_under(&root().join("examples/tile"));
     files.extend(["gemm.cby", "gemm_roles.cby"].map(|f| root().join("examples").join(f)));
@@ -63,8 +63,7 @@ fn what_was_derived_says_what_it_orders() {
         let module = text::parse(annotated).unwrap();
         assert_eq!(silent(&module), Vec::<String>::new(), "{path} for {arch}:\n{annotated}");
         said += annotated.matches(" // orders: ").count();
-        // The canonical form, that is: the comments stay where they are, and are none of the
-        // program.
+        // The comments keep the canonical form and are not part of the program.
         assert_eq!(text::print(&module), annotated, "{path} for {arch}");
         assert_eq!(text::print(&text::parse(&stripped(annotated)).unwrap()), plain.text());
         if annotated != plain.text() {
@@ -82,7 +81,7 @@ fn json_has_no_comments() {
     assert_eq!(carbyne(&args, "").ok().text(), carbyne(&with, "").ok().text());
 }
 
-/// A ring of two stages by hand, with one barrier too many.
+/// A hand-written ring of two stages with one barrier too many.
 const BY_HAND: &str = "carbyne 2
 %in:[8,64].f32.GL
 %out:[8,64].f32.GL
@@ -152,7 +151,8 @@ Move @copy <<<#grid:[1], #cta:[64]>>> (%A) -> (%B) {
         (ran.text(), ran.stderr.as_str()),
         (
             text,
-            "copy: its order is not checked before it is decomposed: `carbyne decompose` checks it\n"
+            "copy: the order of accesses is not checked, because the kernel has open specs; \
+             `carbyne decompose` checks it\n"
         )
     );
 }

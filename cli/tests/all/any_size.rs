@@ -1,5 +1,5 @@
-//! Kernels of any size: each is decomposed once, and simulated at sizes that are drawn, against
-//! what it means.
+//! Kernels of any size. Each kernel is decomposed once, simulated at random sizes, and compared
+//! with its meaning.
 
 use crate::support::{carbyne, none, root, scratch};
 use carbyne_ir::testing;
@@ -9,8 +9,7 @@ use proptest::test_runner::TestRunner;
 use rayon::prelude::*;
 use std::fmt::Display;
 
-/// An example, its architectures, and its symbols, each with what divides it and the least that it
-/// is.
+/// An example, its architectures, and its symbols, each with its divisor and its minimum.
 struct Kernel {
     name: &'static str,
     archs: &'static [&'static str],
@@ -86,7 +85,7 @@ Spec @longest <<<#grid:[@b < B], #cta:[64]>>> (%X, %lengths) -> (%Y) means {
 }
 ";
 
-/// Products of matrices of which each has as many rows as a tensor says, and zeros behind them.
+/// Matrix products whose numbers of rows a tensor gives, followed by zeros.
 const PADDED_GROUPS: &str = "\
 carbyne 2
 
@@ -124,8 +123,8 @@ Spec @padded_groups <<<#grid:[@j < ceil_div(N, BN), @g < G], #cta:[128]>>> (%A, 
 }
 ";
 
-/// Rows that begin anywhere, moved as vectors: from the one before the first element on to the one
-/// behind the last.
+/// Rows with any alignment, moved as vectors: from the element before the first one to the element
+/// after the last one.
 const UNALIGNED: &str = "\
 carbyne 2
 
@@ -145,7 +144,7 @@ Spec @softmax <<<#grid:[@r < M], #cta:[64]>>> (%X) -> (%Y) means {
 }
 ";
 
-/// A symbol, what divides it, and the least multiple that it is.
+/// A symbol, its divisor, and its minimum as a multiple of the divisor.
 type Symbol = (&'static str, i64, i64);
 
 const RAGGED: [(&str, &str, &[Symbol]); 2] = [
@@ -153,19 +152,19 @@ const RAGGED: [(&str, &str, &[Symbol]); 2] = [
     ("padded_groups", PADDED_GROUPS, &[("M", 1, 0), ("N", 8, 0), ("K", 8, 0)]),
 ];
 
-/// Sizes around those of tiles, primes, and any up to 300.
+/// Sizes near tile sizes, primes, and any size up to 300.
 fn size() -> impl Strategy<Value = i64> {
     let around = [0, 1, 2, 7, 15, 16, 17, 31, 63, 64, 65, 127, 128, 129, 131, 191, 255, 257];
     prop_oneof![select(around.to_vec()), 1i64..=300]
 }
 
-/// Runs a part of the cases, or all.
+/// A runner for a fraction of the cases, or for all cases.
 fn runner(part: u32, whole: u32) -> TestRunner {
     let cases = testing::count(part, whole);
     testing::runner(testing::config_up_to(cases, cases))
 }
 
-/// A file with what a text is decomposed to.
+/// A file with the decomposition of a text.
 fn decomposed(name: &str, text: &str, arch: &str) -> String {
     let folder = scratch(&format!("{name}_{arch}"));
     let (file, source) = (folder.join("kernel.cby"), folder.join("source.cby"));
@@ -175,11 +174,11 @@ fn decomposed(name: &str, text: &str, arch: &str) -> String {
     file.display().to_string()
 }
 
-/// Simulates a decomposed text with these values of its symbols, all of its blocks.
+/// Simulates all blocks of a decomposed text with these values of its symbols.
 fn simulates<N: Display>(path: &str, values: &[(N, i64)]) -> Result<(), TestCaseError> {
     let values: Vec<String> = values.iter().map(|(name, n)| format!("{name}={n}")).collect();
     let mut args = vec!["simulate", path, "--blocks", "all"];
-    // Loops that data bounds are reckoned with all the turns that they may have.
+    // The budget counts the maximum number of iterations of data-dependent loops.
     args.extend(["--budget", "1000000000000"]);
     values.iter().for_each(|v| args.extend(["--sym", v]));
     let ran = carbyne(&args, "");
@@ -192,7 +191,7 @@ impl Kernel {
         root().join(format!("examples/{}.cby", self.name)).display().to_string()
     }
 
-    /// Values that keep all facts.
+    /// Values that satisfy all facts.
     fn values(&self, drawn: &[i64]) -> Vec<(&'static str, i64)> {
         let fitted = |((name, by, least), n): (&(&'static str, i64, i64), &i64)| {
             (*name, ((n + by - 1) / by * by).max(*least * by))
@@ -201,7 +200,7 @@ impl Kernel {
         let several = 1 + drawn.iter().sum::<i64>() % 5;
         match self.name {
             "attention_paged" => {
-                // A page has 64 rows, so a few pages give many keys.
+                // A page has 64 rows, so a few pages contain many keys.
                 all.iter_mut().for_each(|(_, n)| *n = 1 + *n % 6);
                 all.extend([("B", several), ("H", 1)]);
             }
@@ -212,14 +211,14 @@ impl Kernel {
             _ => {}
         }
         if self.name == "attention_any" {
-            // The last query sees all keys.
+            // The last query attends to all keys.
             let (s, t) = (all[0].1.min(all[1].1), all[0].1.max(all[1].1));
             all = vec![("S", s), ("T", t), ("B", 1 + s % 2), ("H", 1 + t % 2)];
         }
         all
     }
 
-    /// What is wrong with the kernel at sizes that are drawn.
+    /// Simulates the kernel at random sizes.
     fn holds(&self, arch: &str) -> Result<(), String> {
         let text = carbyne(&["decompose", &self.path(), "--arch", arch], "").ok();
         let file = scratch(&format!("any_{}_{arch}", self.name)).join("kernel.cby");
@@ -258,7 +257,7 @@ fn rows_that_begin_anywhere_are_moved_as_vectors() {
     }
 }
 
-/// Tiles of which elements outside have the addresses of others.
+/// Tiles with elements outside of their tensor whose addresses are those of other elements.
 const CROSSING: &str = "\
 carbyne 2
 
@@ -287,7 +286,8 @@ fn elements_that_are_copied_alone_keep_the_bounds_of_other_modes() {
     let source = scratch("row_bound").join("source.cby");
     let text = "carbyne 2\n%X:[13,64].f16.GL\n%Y:[16,64].f16.GL\n\
                 Spec @k <<<#grid:[1], #cta:[64]>>> (%X) -> (%Y) {\n  \
-                Move (%X[_, 3..64].pad([0,3]).tile([16,64])[0, 0]) -> (%x:SH)\n  %Y = move(%x)\n}\n";
+                Move (%X[_, 3..64].pad([0,3]).tile([16,64])[0, 0]) -> (%x:SH)\n  %Y = move(%x)\n\
+                }\n";
     std::fs::write(&source, text).expect("a file");
     let path = source.display().to_string();
     let printed = carbyne(&["compile", &path, "--arch", "sm_80", "--emit", "cuda"], "");
@@ -316,20 +316,20 @@ fn rows_of_which_data_says_how_many_compute_what_they_mean() {
     }
 }
 
-/// A product of any sizes: how many of them, which modes are consecutive, and what is known.
+/// A product of any sizes: single or batched, with these consecutive modes and known facts.
 struct Product {
     batch: bool,
     /// Whether A, B and C are stored by rows.
     rows: [bool; 3],
-    /// Whether rows, or columns, are further apart than they are long.
+    /// Whether the stride of rows or columns is larger than their length.
     padded: bool,
-    /// Whether rows, or columns, begin at multiples of 16 bytes.
+    /// Whether rows or columns begin at multiples of 16 bytes.
     aligned: bool,
 }
 
 impl Product {
-    /// All of one product, or all of batches: in each order of modes, with padding and without; of
-    /// single ones also those of which nothing is known.
+    /// All single or all batched products: each order of modes, with and without padding. Single
+    /// products also without facts.
     fn all(batch: bool) -> Vec<Product> {
         let kinds = [(false, true), (true, true), (false, false)];
         let kinds = kinds.into_iter().filter(|(_, aligned)| *aligned || !batch);
@@ -347,7 +347,7 @@ impl Product {
         format!("product_{order}{batch}{padded}{}", said(!self.aligned, "_unaligned"))
     }
 
-    /// Of each factor and the result its name, its modes, and the one that is consecutive.
+    /// The name, the modes and the consecutive mode of each factor and of the result.
     fn tensors(&self) -> [(&'static str, [&'static str; 2], &'static str); 3] {
         let modes = [("A", ["M", "K"]), ("B", ["K", "N"]), ("C", ["M", "N"])];
         std::array::from_fn(|i| {
@@ -396,7 +396,7 @@ impl Product {
         )
     }
 
-    /// Values that keep all facts.
+    /// Values that satisfy all facts.
     fn values(&self, drawn: [i64; 3], batch: i64, gaps: [i64; 3]) -> Vec<(String, i64)> {
         let up = |n: i64| (n + 7) / 8 * 8;
         let mut all: Vec<(String, i64)> = ["M", "N", "K"]
@@ -419,7 +419,7 @@ impl Product {
         all
     }
 
-    /// What is wrong with it at sizes that are drawn.
+    /// Decomposes and simulates the product at random sizes.
     fn holds(&self, arch: &str) -> Result<(), String> {
         let name = format!("{}_{arch}", self.name());
         let folder = scratch(&name);
@@ -450,7 +450,7 @@ fn products_of_every_order_of_modes_compute_what_they_mean_at_every_size() {
     none(drawn.par_iter().filter_map(|(p, arch)| p.holds(arch).err()).collect());
 }
 
-/// What is said of the sizes M and N, and two that keep it.
+/// A fact about the sizes M and N, and two sizes that satisfy the fact.
 const SAID: [(&str, i64, i64); 16] = [
     ("M == N", 100, 100),
     ("M == 130", 130, 33),
@@ -470,13 +470,15 @@ const SAID: [(&str, i64, i64); 16] = [
     ("M + N == 10, M >= 1, N >= 9", 1, 9),
 ];
 
-/// A pinned atom that a fact would let match.
+/// A pinned atom needs a fact.
 #[test]
 fn an_atom_that_is_pinned_names_the_fact_that_it_lacks() {
     let text = |fact: &str| {
         format!(
-            "carbyne 2\nsym M, K where M > 0, M <= 8192, K > 0, K <= 8192{fact}\n%A:[M,K].f16.GL\n%B:[M,K].f16.GL\n\
-             Spec @k <<<#grid:[@i < ceil_div(M, 64), @k < ceil_div(K, 32)], #cta:[128]>>> (%A) -> (%B) {{\n  \
+            "carbyne 2\nsym M, K where M > 0, M <= 8192, K > 0, K <= 8192{fact}\n\
+             %A:[M,K].f16.GL\n%B:[M,K].f16.GL\n\
+             Spec @k <<<#grid:[@i < ceil_div(M, 64), @k < ceil_div(K, 32)], #cta:[128]>>> (%A) -> \
+             (%B) {{\n  \
              Move (%A.tile([64,32])[@i, @k]) -> (%a:SH) atom=cp.async.cg.b128.zfill\n  \
              %B.tile([64,32])[@i, @k] = move(%a)\n}}\n"
         )
@@ -487,7 +489,7 @@ fn an_atom_that_is_pinned_names_the_fact_that_it_lacks() {
     carbyne(&["decompose", "-", "--arch", "sm_80"], text(", K % 8 == 0")).ok();
 }
 
-/// What is computed of a size, and of coordinates compared with it.
+/// Expressions over a size, and comparisons of coordinates with a size.
 const COMPUTED: [&str; 9] = [
     "%X * ((M - M % 2) / 2)",
     "%X * ((M - M % 64) / 64)",
@@ -504,7 +506,8 @@ const COMPUTED: [&str; 9] = [
 fn what_is_computed_of_sizes_rounds_down_at_every_size() {
     let wrong = COMPUTED.par_iter().enumerate().filter_map(|(i, of)| {
         let text = format!(
-            "carbyne 2\nsym M where M > 0, M <= 65536 typical M=4096\nlet half = M / 2, whole = (M - M % 2) / 2\n\
+            "carbyne 2\nsym M where M > 0, M <= 65536 typical M=4096\n\
+             let half = M / 2, whole = (M - M % 2) / 2\n\
              %X:[M].f32.GL\n%Y:[M].f32.GL\nSpec @k (%X) -> (%Y) means {{ %Y = {of} }}\n"
         );
         let arch = testing::one_of(of, &["sm_80", "sm_90a"]);

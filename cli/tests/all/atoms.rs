@@ -1,4 +1,4 @@
-//! `carbyne atoms`: lists, single atoms, probes and files of costs.
+//! `carbyne atoms`: lists, single atoms, probes, and files of costs.
 
 use crate::support::carbyne;
 use std::path::Path;

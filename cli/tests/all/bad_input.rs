@@ -1,9 +1,9 @@
-//! Input that nobody means: each gets its code and a place, and nothing panics or waits.
+//! Nonsensical input: each text gets its error code with a place, without panics or endless waits.
 
 use crate::support::{carbyne, scratch};
 use carbyne_ir::limits::{MAX_NESTING, MAX_TEXT_BYTES};
 
-/// The text has exactly this error, with a place, whichever way it comes.
+/// Checks that the text has exactly this error with a place, as a file and as standard input.
 fn check(text: impl AsRef<[u8]>, code: &str, exit: i32) {
     let ran = carbyne(&["check", "-", "--message-format", "json"], text.as_ref());
     let errors = ran.errors();
@@ -120,7 +120,7 @@ fn unknown_architectures_and_codes_name_the_known_ones() {
     assert!(ran.stderr.contains("ldmatrix.x4.b16"));
 }
 
-/// Where memory or threads are short, simulating says so or uses fewer; it is no defect of ours.
+/// Without enough memory or threads, the simulator reports this or uses fewer; no internal error.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_machine_without_threads() {
@@ -136,7 +136,7 @@ fn a_machine_without_threads() {
             .output()
             .expect("a shell");
         let said = String::from_utf8_lossy(&ran.stderr);
-        // No program goes on where an allocation fails; the limit may be below what loading takes.
+        // A failed allocation ends any program. The limit may be too low for loading the program.
         let starved = ran.status.code().is_none_or(|c| c == 127 || c == 134);
         let refused = ran.status.code() == Some(2) && said.contains("X0009");
         assert!(ran.status.success() || starved || refused, "{kilobytes}: {said}");
@@ -167,7 +167,7 @@ Spec @k <<<#grid, #cta>>> (%n, %on) -> (%C) means {
     for (wrong, why) in [
         ("n=2147483648", "2147483648 is no i32"),
         ("n=2.5", "2.5 is no i32"),
-        ("n=two", "`two` is neither a number nor a file"),
+        ("n=two", "`two` is neither a number nor an existing file"),
         ("on=2", "2 is no bool"),
         ("m=2", "the program has no tensor `%m`"),
     ] {
@@ -187,11 +187,11 @@ fn a_file_is_read_as_far_as_its_tensor_goes() {
 Move @k (%A) -> (%B)
 ";
     let symbolic = text.replace("[64]", "[N]").replacen('%', "sym N\n%", 1);
-    // This file has no end.
+    // This file is endless.
     for (text, more) in [(text, &[][..]), (&symbolic, &["--sym", "N=64"][..])] {
         let args = [&["simulate", "-", "--in", "A=/dev/zero"], more].concat();
         let ran = carbyne(&args, text);
         assert_ne!(ran.code, 0);
-        assert!(ran.stderr.contains("more than the 64 elements that are read"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("more than 64 elements, the maximum"), "{}", ran.stderr);
     }
 }

@@ -1,19 +1,18 @@
 //! `carbyne layout`: expressions, places of errors, lines, and the protocol for programs.
 //!
-//! That the examples of the table give what they say is tested beside the table, in
-//! `carbyne::calculator`.
+//! Tests beside the operation table, in `carbyne::calculator`, check the examples of the table.
 
 use crate::support::{carbyne, none};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What an expression is worth.
+/// The value of an expression.
 fn worth(expression: &str) -> String {
     carbyne(&["layout", expression], "").ok().text().trim_end().to_owned()
 }
 
-/// The code of the error, what stands at its place, and the error.
+/// The code of the error, the text at its place, and the error.
 fn error(expression: &str) -> (String, String, Value) {
     let start = Instant::now();
     let ran = carbyne(&["layout", expression, "--message-format", "json"], "");
@@ -156,7 +155,7 @@ fn errors_have_codes_and_places() {
             .map(|(text, code, place, got)| format!("{text}: want {code} at {place}, got {got:?}"))
             .collect(),
     );
-    // Negative strides under a composition may come to have an answer.
+    // A composition of negative strides may have an answer.
     let ran = carbyne(&["layout", "complement(8:-1, 16)"], "");
     assert!(ran.stderr.contains("L0112"), "{}", ran.stderr);
 }
@@ -217,7 +216,7 @@ fn input_at_the_edge_is_refused_soon() {
     }
     let deep = deep(128);
     assert_eq!(worth(&deep), deep);
-    // A line that never ends, and one of bytes.
+    // An endless line, and a line that is not UTF-8.
     let (mut out, mut err) = (vec![], vec![]);
     let args = ["carbyne", "layout", "-"];
     assert_eq!(carbyne::run(args, &mut std::io::repeat(b'('), &mut out, &mut err), 1);
@@ -240,10 +239,12 @@ fn lines_are_answered_one_by_one() {
 
 #[test]
 fn symbols_last_for_the_lines_that_follow() {
-    let lines = "A = (M,K):(K,1) where M >= 1, K % 8 == 0\nsize(A)\nN:1 where N >= M\nA(0,8)\nM = 4\nA\nsize(A)\nM = 3:1\nK\n";
+    let lines = "A = (M,K):(K,1) where M >= 1, K % 8 == 0\nsize(A)\nN:1 where N >= M\nA(0,8)\n\
+                 M = 4\nA\nsize(A)\nM = 3:1\nK\n";
     let ran = carbyne(&["layout", "-"], lines);
     let want = "(M,K):(K,1) where K % 8 == 0, M >= 1\nM*K where K % 8 == 0, M >= 1\n\
-                N:1 where M >= 1, N >= M\n8\n4\n(4,K):(K,1) where K % 8 == 0\nK*4 where K % 8 == 0\n\
+                N:1 where M >= 1, N >= M\n8\n4\n(4,K):(K,1) where K % 8 == 0\n\
+                K*4 where K % 8 == 0\n\
                 error K0603\nK where K % 8 == 0\n";
     assert_eq!(ran.text(), want, "{}", ran.stderr);
 }
@@ -278,7 +279,7 @@ fn usage() {
     }
 }
 
-/// The answers to these lines, one each.
+/// The answers to these lines, one per line.
 pub(crate) fn answers(lines: &str) -> Vec<Value> {
     let ran = carbyne(&["layout", "--json"], lines).ok();
     assert_eq!(ran.stderr, "");
@@ -361,11 +362,11 @@ fn bad_requests_have_coded_answers() {
     }
 }
 
-/// Facts of the symbols that the next test draws, and values within them.
+/// Facts about the symbols that the next test uses, and values that satisfy the facts.
 const FACTS: &str = "M >= 1, K % 8 == 0, K >= 8, N % 4 == 0, N >= 4";
 const VALUES: [[i64; 3]; 3] = [[1, 8, 4], [2, 16, 12], [5, 24, 8]];
 
-/// Numbers from a fixed start.
+/// Pseudorandom numbers from a fixed start.
 struct Draws(u64);
 
 impl Draws {
@@ -424,7 +425,7 @@ fn line(op: &str, args: &[Value]) -> String {
     format!("{}\n", json!({ "op": op, "args": args }))
 }
 
-/// The operand with facts, and with numbers in the place of symbols.
+/// The operand with facts, and with numbers substituted for symbols.
 fn at(value: &Value, symbols: &str, facts: &str) -> Value {
     match value {
         Value::String(text) => {
@@ -451,7 +452,8 @@ fn answers_over_symbols_are_those_over_their_values() {
         let numbers: String =
             requests.iter().map(|(op, args)| line(op, &with(&symbols, args))).collect();
         let numbers = answers(&numbers);
-        // Both as lists of numbers: layouts as their indices, numbers and tuples divided by 1.
+        // Compare both as lists of numbers: layouts as their indices, numbers and tuples divided
+        // by 1.
         let as_list = |value: &Value| match value {
             Value::String(text) if text.contains(':') => {
                 line("layout_eval", &[at(value, &symbols, FACTS)])
@@ -470,14 +472,14 @@ fn answers_over_symbols_are_those_over_their_values() {
                 }
                 continue;
             }
-            // A list that is too long for an answer.
+            // The list is too long for an answer.
             if left[i]["code"] == json!("K0604") || right[i]["code"] == json!("K0604") {
                 continue;
             }
             checked += 1;
             let same = match &symbolic[i] {
                 Value::Bool(_) => symbolic[i] == numbers[i],
-                // Beyond the image a left inverse may go on or end.
+                // Outside of the image, a left inverse is arbitrary.
                 _ if *op == "left_inverse" => {
                     let (a, b) = (left[i].as_array().unwrap(), right[i].as_array().unwrap());
                     a.iter().zip(b).all(|(a, b)| a == b)

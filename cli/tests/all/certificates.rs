@@ -1,5 +1,5 @@
-//! `decompose --emit json`: who reads it can evaluate the certificates again, and finds the
-//! operations they are about.
+//! `decompose --emit json`: a reader can evaluate the certificates again, and find the operations
+//! that they are about.
 
 use crate::support::{carbyne, root};
 use carbyne_decompose::certificate::Relation;
@@ -7,7 +7,7 @@ use carbyne_decompose::checker;
 use carbyne_ir::layout::Layout;
 use serde_json::Value;
 
-/// What a file of the examples is decomposed to, as data and as text.
+/// The decomposition of an example, as data and as text.
 fn decomposed(file: &str, options: &[&str]) -> (Value, String) {
     let path = root().join("examples").join(file).display().to_string();
     let usual = ["decompose", &path, "--arch", "sm_80"];
@@ -39,7 +39,7 @@ fn three(value: &Value) -> (i64, i64, i64) {
     (number(&value[0]), number(&value[1]), number(&value[2]))
 }
 
-/// The relation as another program reads it.
+/// Parses the relation as another program would.
 fn relation(certificate: &Value) -> Relation {
     let p = &certificate["parts"];
     let numbers = |value: &Value| list(value, number);
@@ -108,7 +108,7 @@ fn certificates_are_evaluated_again() {
     assert!(
         ["copy", "gemm", "pointwise", "reduction", "part"].iter().all(|k| kinds.contains_key(*k))
     );
-    // A stride that is another one is noticed.
+    // A wrong stride must be detected.
     let (mut found, _) = decomposed("gemm.cby", &[]);
     let certificates = found["certificates"].as_array_mut().expect("a list");
     let copy = certificates.iter_mut().find(|c| c["relation"] == "copy").expect("a copy");
@@ -140,7 +140,7 @@ fn lines_lead_to_the_operations() {
     let solutions = found["solutions"].as_array().expect("a list");
     assert_eq!(solutions.len(), 2);
     assert!(solutions[0]["cycles"].as_f64() <= solutions[1]["cycles"].as_f64());
-    // The one operation of the file is in its last line.
+    // The only operation of the file is on its last line.
     let choices = solutions[0]["choices"].as_array().expect("a list");
     assert!(
         !choices.is_empty() && choices.iter().all(|choice| choice["line"] == 10),

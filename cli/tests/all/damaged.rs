@@ -1,14 +1,14 @@
-//! Damaged programs: whatever stands in a text, every command ends soon with 0 or 1, never with a
-//! defect of its own.
+//! Damaged programs: for any text, every command ends soon with exit code 0 or 1, never with an
+//! internal error.
 //!
-//! 300 damaged texts are tried, 5000 where everything is run, or as many as `DAMAGED` says; the
-//! number of the first wrong one is reported, and `DAMAGED_FROM=1234` begins there.
+//! By default 300 damaged texts are tried, 5000 in a run of all tests, or as many as `DAMAGED`
+//! says. The number of the first failure is reported; `DAMAGED_FROM=1234` starts with this number.
 
 use crate::support::{carbyne, none, root, texts_under};
 use carbyne_ir::testing;
 use std::time::{Duration, Instant};
 
-/// A sequence of numbers that follows from a seed.
+/// Pseudorandom numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// Words, numbers, signs and blanks, each on its own.
+/// Splits a text into words, numbers, signs and blanks.
 fn words(text: &str) -> Vec<String> {
     let mut out: Vec<String> = vec![];
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -39,7 +39,7 @@ fn words(text: &str) -> Vec<String> {
     out
 }
 
-/// What replaces words: numbers at edges, and words of the language.
+/// Replacements for words: numbers at limits, and words of the language.
 const REPLACEMENTS: [&str; 30] = [
     "0",
     "1",
@@ -73,12 +73,12 @@ const REPLACEMENTS: [&str; 30] = [
     "K",
 ];
 
-/// The text with up to four words taken out, doubled, exchanged or replaced.
+/// The text with up to four words removed, doubled, exchanged or replaced.
 fn damaged(text: &str, random: &mut Random) -> String {
     let mut words = words(text);
     for _ in 0..=random.below(4) {
         let at = random.below(words.len());
-        // Blanks and the version are not worth damaging.
+        // Do not damage blanks and the version.
         if words[at].trim().is_empty() || at < 3 {
             continue;
         }
@@ -134,7 +134,7 @@ fn every_command_survives_them() {
                     ran.stderr,
                 ));
             }
-            // What is not well formed stays so.
+            // A text that is not well formed remains so for the other commands.
             if c == 0 && ran.code != 0 {
                 break;
             }

@@ -1,11 +1,12 @@
-//! Programs with `wgmma` on tiles in every layout that a descriptor names: they compute what they
-//! mean and compile. They stay in the build folder, `tmp/descriptors`, for `carbyne run` on a GPU.
+//! Programs with `wgmma` on tiles in every layout that a descriptor can express: they compute their
+//! meaning and compile. They stay in the build folder, `tmp/descriptors`, for `carbyne run` on a
+//! GPU.
 
 use crate::support::{carbyne, none, scratch};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_ir::testing;
 
-/// Along which mode neighbors lie, and how wide rows are in bytes.
+/// The consecutive mode of a tile, and the width of its rows in bytes.
 #[derive(Copy, Clone, PartialEq)]
 struct Lay {
     along_k: bool,
@@ -13,12 +14,12 @@ struct Lay {
 }
 
 impl Lay {
-    /// `a_k128`
+    /// The name, such as `a_k128`.
     fn name(self, operand: char) -> String {
         format!("{operand}_{}{}", if self.along_k { "k" } else { "mn" }, self.bytes)
     }
 
-    /// Shape and stride along mn and along k of `mn` by `k` elements of so many bits, and the
+    /// Shape and stride along mn and along k of `mn` by `k` elements of this many bits, and the
     /// attribute.
     fn leaves(self, mn: i64, k: i64, bits: i64) -> ([(String, String); 2], String) {
         let row = self.bytes * 8 / bits;
@@ -41,11 +42,11 @@ impl Lay {
     }
 }
 
-/// What is multiplied: the type of the factors, its bits, the accumulator's type, k of one
+/// The types of a product: the type of the factors, its bits, the accumulator's type, and k of one
 /// instruction.
 type Types = (&'static str, i64, &'static str, i64);
 
-/// One tile of 64×128, four instructions deep: rows of 128 bytes hold all of them.
+/// One tile of 64×128, four instructions deep, so that rows of 128 bytes hold all of them.
 fn program(name: &str, (scalar, bits, acc, k): Types, a: Lay, b: Lay) -> String {
     let (depth, word) = (4 * k, bits);
     let (a_leaves, a_swizzle) = a.leaves(64, depth, bits);
@@ -55,7 +56,7 @@ fn program(name: &str, (scalar, bits, acc, k): Types, a: Lay, b: Lay) -> String 
     };
     let a_level = level(&a_leaves[0], &a_leaves[1]);
     let b_level = level(&b_leaves[1], &b_leaves[0]);
-    // Of A and of B, an element at a time: threads along the rows of each.
+    // Copies of A and of B, one element per thread; threads are consecutive along the rows.
     let copy = |from: &str, to: &str, rows: i64, cols: i64| {
         let across = 128 / rows;
         format!(
@@ -136,7 +137,7 @@ fn every_layout_with_a_descriptor_is_multiplied() {
         let file = file.display().to_string();
         for inputs in testing::one_of(&name, &["--seed=7", "--ints=7"]) {
             let ran = carbyne(&["simulate", &file, "--arch", "sm_90a", inputs], "");
-            if ran.code != 0 || !ran.stderr.contains("what the block wrote, and") {
+            if ran.code != 0 || !ran.stderr.contains("elements that the block wrote, and") {
                 return Err(format!("{name} {inputs}\n{}", ran.stderr));
             }
         }

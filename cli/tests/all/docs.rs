@@ -1,5 +1,4 @@
-//! The generated pages under `docs/`, and the generated parts of the README, are what the code says
-//! now.
+//! The generated pages under `docs/` and the generated parts of the README are up to date.
 
 use crate::support::{carbyne, golden, none, root, texts_under};
 use carbyne_atoms::{Arch, AtomTable, docs};
@@ -22,8 +21,8 @@ fn pages_are_fresh() {
     );
 }
 
-/// A line for each instruction, or for those that differ in the number of columns: a change of the
-/// table shows which pages of `carbyne atoms --markdown` it changes.
+/// One line for each instruction or series of instructions that differ in the number of columns. A
+/// change of the table shows which pages of `carbyne atoms --markdown` change.
 #[test]
 fn the_table_of_atoms_changes_only_on_purpose() {
     let tables: Vec<AtomTable> = Arch::ALL.iter().map(|a| AtomTable::new(*a)).collect();
@@ -64,7 +63,7 @@ fn the_readme_shows_the_example() {
     shows("README.md", &[("example", source.trim_end())]);
 }
 
-/// The page about strategies quotes why an instance was chosen.
+/// The page about strategies quotes the explanation of a choice.
 #[test]
 fn the_page_about_strategies_shows_what_is_explained() {
     let example = root().join("examples/gemm.cby").display().to_string();
@@ -76,7 +75,7 @@ fn the_page_about_strategies_shows_what_is_explained() {
     shows("docs/strategies.md", &[("explained", &quoted.join("\n"))]);
 }
 
-/// The page about synchronization quotes what is said of the statements of an example.
+/// The page about synchronization quotes the annotated statements of an example.
 #[test]
 fn the_page_about_synchronization_shows_what_statements_order() {
     let example = root().join("examples/gemm_roles.cby").display().to_string();
@@ -89,7 +88,7 @@ fn the_page_about_synchronization_shows_what_statements_order() {
     shows("docs/synchronization.md", &[("annotated", &quoted.join("\n"))]);
 }
 
-/// A page has this code between the markers of these names.
+/// Checks that a page contains this code between the markers of these names.
 fn shows(page: &str, code: &[(&str, &str)]) {
     let path = root().join(page);
     let text = std::fs::read_to_string(&path).unwrap();
@@ -98,7 +97,7 @@ fn shows(page: &str, code: &[(&str, &str)]) {
     none(stale.map(|e| e.replace("xtask bless", "xtask docs #")).into_iter().collect());
 }
 
-/// The text with the code between the markers of that name replaced.
+/// The text with new code between the markers of this name.
 fn replaced(text: &str, name: &str, code: &str) -> String {
     let (begin, end) = (format!("<!-- generated: {name} -->\n"), "<!-- end -->");
     let start = text.find(&begin).unwrap_or_else(|| panic!("no {begin}")) + begin.len();
@@ -106,7 +105,7 @@ fn replaced(text: &str, name: &str, code: &str) -> String {
     format!("{}```text\n{code}\n```\n{}", &text[..start], &text[stop..])
 }
 
-/// Every code with its summary and, where a filetest is about it, that filetest.
+/// Every code with its summary and, if a filetest is about the code, this filetest.
 fn errors() -> String {
     let mut page = String::from(
         "# Error codes\n\n\
@@ -119,7 +118,7 @@ fn errors() -> String {
         page.push_str(&format!("\n## {title}\n"));
         for (_, code, summary) in Code::ALL.iter().filter(|(_, code, _)| code.starts_with(letter)) {
             page.push_str(&format!("\n### {code}\n\n{summary}\n"));
-            // The file named after the code is about it.
+            // A file that is named after the code is about the code.
             let named = |p: &&std::path::PathBuf| {
                 p.file_stem()
                     .and_then(|s| s.to_str())
@@ -137,7 +136,7 @@ fn errors() -> String {
     page
 }
 
-/// A line of an example, without what a test expects of it, and not too long to read.
+/// A line of an example, without the expectation of the test, and cut to a readable length.
 fn shortened(line: &str) -> String {
     let line = match line.find(" // error[").or_else(|| line.find(" // warning[")) {
         Some(at) => &line[..at],
@@ -149,8 +148,7 @@ fn shortened(line: &str) -> String {
     }
 }
 
-/// What is said of an example about a code: by line, what was found, and what to do. Not of each of
-/// many.
+/// The diagnostics of an example about a code, at most four: line, message, label and help.
 fn answer(path: &std::path::Path, text: &str, code: &str) -> String {
     const MOST: usize = 4;
     let command = text.lines().find_map(|l| l.strip_prefix("// run: ")).unwrap_or("check");
@@ -177,7 +175,7 @@ fn answer(path: &std::path::Path, text: &str, code: &str) -> String {
     }
 }
 
-/// CONTRIBUTING quotes an atom and has a filetest made of it.
+/// CONTRIBUTING quotes an atom, and a filetest contains its probe.
 #[test]
 fn the_worked_example_of_an_atom_is_the_code() {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
@@ -196,10 +194,10 @@ fn the_worked_example_of_an_atom_is_the_code() {
     let made = carbyne(&["atoms", "--arch", "sm_80", "redux.xor.u32", "--probe"], "").ok();
     let filetest = read("cli/tests/filetests/atoms/redux_xor.cby");
     let program = &filetest[filetest.find("carbyne 2").expect("a program")..];
-    assert_eq!(made.text(), program, "write it anew, as CONTRIBUTING.md says");
+    assert_eq!(made.text(), program, "write the filetest again, as CONTRIBUTING.md says");
 }
 
-/// The page of a GPU names atoms that there are, and none that failed.
+/// The page of a GPU names only atoms that exist and passed.
 #[test]
 fn what_was_verified_on_a_gpu_is_in_the_table() {
     let page = std::fs::read_to_string(root().join("docs/atoms_h100.md")).unwrap();
@@ -209,7 +207,7 @@ fn what_was_verified_on_a_gpu_is_in_the_table() {
     for line in page.lines().filter(|l| l.starts_with("| `")) {
         let name = line.split('`').nth(1).unwrap_or_default();
         assert!(tables.iter().any(|t| t.get(name).is_some()), "no atom `{name}`");
-        // Statements that compute nothing are compiled only.
+        // Atoms without results are only compiled.
         let idle = line.contains("| compiled only |  | 0 |");
         assert!(idle || line.contains("| verified |"), "{line}");
         n += usize::from(!idle);
@@ -224,12 +222,13 @@ fn every_family_has_a_heading() {
     }
 }
 
-/// The grammar as it stands in the sources.
+/// The grammar of the sources as a page.
 fn grammar() -> String {
     let source = root().join("ir/src/text/grammar.pest");
     let grammar = std::fs::read_to_string(source).unwrap();
     format!(
-        "# Grammar\n\nGenerated from `ir/src/text/grammar.pest`; do not edit.\n\n```pest\n{}\n```\n",
+        "# Grammar\n\nGenerated from `ir/src/text/grammar.pest`; do not edit.\n\n```pest\n{}\n\
+         ```\n",
         grammar.trim_end()
     )
 }

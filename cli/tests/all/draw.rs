@@ -1,4 +1,4 @@
-//! `carbyne draw`: pictures compared with files, and what every picture must keep to.
+//! `carbyne draw`: pictures compared with files, and properties of all pictures.
 //!
 //! `cargo xtask bless cli/tests/draw` rewrites the pictures, `cargo xtask bless docs/draw` those of
 //! the page.
@@ -6,7 +6,7 @@
 use crate::support::{carbyne, golden, none, root, scratch};
 use carbyne::Io;
 
-/// Pictures under `cli/tests/draw` and `docs`, with the command that draws them.
+/// Pictures under `cli/tests/draw` and `docs`, with the commands that draw them.
 const PICTURES: &[(&str, &[&str])] = &[
     ("cli/tests/draw/layout.svg", &["((2,2),8):((1,16),2)"]),
     ("cli/tests/draw/layout.txt", &["((2,2),8):((1,16),2)"]),
@@ -49,10 +49,10 @@ const PICTURES: &[(&str, &[&str])] = &[
     ("docs/draw_banks.svg", &["Sw<3,3,3> o 0 o (8,64):(64,1)", "--banks", "--lanes", "8:1"]),
 ];
 
-/// Of 256 threads, four groups of two warps.
+/// A layout of 256 threads: four groups of two warps.
 const ACCUMULATOR: &str = "((4,8,2,4),(2,2,4,8)):((256,1,64,8192),(128,8,16,1024))";
 
-/// The arguments with paths of programs made whole, and the format that the file's name says.
+/// The arguments with full paths of programs, and the format for the name of the file.
 fn arguments(file: &str, args: &[&str]) -> Vec<String> {
     let whole = |a: &&str| match a.ends_with(".cby") {
         true => root().join(a).display().to_string(),
@@ -112,7 +112,7 @@ fn a_large_picture_leaves_out_what_repeats() {
         let all = drawn("x.svg", &whole);
         assert!(!all.contains("left out") && all.matches("<rect").count() > 4000, "{args:?}");
     }
-    // A picture that is small is drawn whole.
+    // A small picture is drawn completely.
     let small = ["(32,32):(32,1)"];
     assert_eq!(drawn("x.svg", &small), drawn("x.svg", &["(32,32):(32,1)", "--whole"]));
 }
@@ -138,7 +138,7 @@ fn nothing_of_an_svg_is_clipped() {
                 (attribute(tag, "width").unwrap_or(0), attribute(tag, "height").unwrap_or(0));
             let text = tag.split('>').nth(1).map_or(0, |t| t.chars().count());
             assert!(x + tw <= w && y + th <= h, "{tag} in {w}×{h}");
-            // Centered text of a cell must fit it: seven units a character.
+            // Centered text must fit its cell: seven units per character.
             assert!(tag.contains("class") || text * 7 <= 2 * (w - x).max(1), "{tag}");
             n += 1;
         }
@@ -186,7 +186,7 @@ fn colors_are_for_terminals() {
     assert!(!run(&["(2,2):(1,2)", "--format", "svg"], true).contains('\u{1b}'));
 }
 
-/// The error of a command line, and its exit code.
+/// Checks the error and the exit code of a command line.
 fn refused(args: &[&str], code: &str) {
     let all: Vec<&str> = ["draw"].iter().chain(args).copied().collect();
     let human = carbyne(&all, "");
@@ -257,7 +257,7 @@ fn odd_layouts_are_drawn_or_refused() {
     }
 }
 
-/// The types in the examples of the paper's figures are claims: no number of them can be changed.
+/// The types in the examples of the paper's figures are checked: no number can be changed.
 #[test]
 fn the_figures_strides_are_asserted() {
     let mut n_changed = 0;
@@ -274,7 +274,7 @@ fn the_figures_strides_are_asserted() {
             else {
                 continue;
             };
-            // The levels of the type; what follows is a scalar type or a view.
+            // The levels of the type, without the scalar type or view that follows.
             let levels = line[..line.find(" = ").unwrap_or(line.len())].rfind(']').unwrap();
             let digits = line[colon..=levels].char_indices().filter(|(_, c)| c.is_ascii_digit());
             for (at, digit) in digits {
@@ -297,13 +297,14 @@ fn of_a_ring_the_banks_of_one_stage_are_drawn() {
     let drawn = |levels: &str| {
         let text = format!(
             "carbyne 2\n%A:[32,32].f16.GL\n#grid:[1].block\n#cta:[32].thread\n\
-             Move @f <<<#grid, #cta>>> (%A) -> (%A) {{\n  Allocate %s:{levels}{tile}\n  barrier\n}}\n"
+             Move @f <<<#grid, #cta>>> (%A) -> (%A) {{\n  Allocate %s:{levels}{tile}\n  barrier\n\
+             }}\n"
         );
         carbyne(&["draw", "-", "--tensor", "%s", "--banks"], &text).ok().text().to_owned()
     };
     let (ring, alone) = (drawn("[3:1024]."), drawn(""));
     assert!(ring.contains("no conflicts") && ring.contains("the first of 3 tiles"), "{ring}");
-    // The same picture, but for what is said of the stages.
+    // The pictures are equal, except for the note about stages.
     let cells = |text: &str| text.split_once("\n\n").map(|(_, cells)| cells.to_owned());
     assert_eq!(cells(&ring), cells(&alone));
 }

@@ -1,10 +1,11 @@
-//! Every program under `examples/` does all that its head says it can.
+//! Checks that every program under `examples/` works as the comments at its beginning state.
 //!
-//! Comment lines of the head: `// archs: sm_80 sm_90a` names the architectures it is decomposed,
-//! printed, compiled and simulated for; `// simulate: --blocks 1` gives options of the simulation.
-//! The kernels in CUDA C++ for an architecture stand beside it, as `NAME.sm_80.cu`;
-//! `// cuda: sm_80` names those for which they do, `// cuda: none` none. What takes long is done
-//! for a drawn part of architectures and inputs (`carbyne_ir::testing`).
+//! - `// archs: sm_80 sm_90a`: the architectures to decompose, print, compile and simulate for.
+//! - `// simulate: --blocks 1`: options of the simulation.
+//! - `// cuda: sm_80`: the architectures whose CUDA C++ is stored beside the example, as
+//!   `NAME.sm_80.cu`; default: all. `// cuda: none`: none.
+//!
+//! Slow tests use random architectures and inputs (`carbyne_ir::testing`).
 
 use crate::host::{Parts, compiled};
 use crate::support::{Ran, carbyne, golden, none, root, scratch, shown, texts_under};
@@ -16,19 +17,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A program and what its head asks for.
+/// A program and the options in its comments.
 struct Example {
     file: PathBuf,
     archs: Vec<String>,
-    /// For which the CUDA C++ stands beside it.
+    /// The architectures with stored CUDA C++.
     cuda: Vec<String>,
     /// Whether a kernel is a generic spec, which is not compared as a whole.
     generic: bool,
     simulate: Vec<String>,
-    /// Whether there is a product of matrices in it.
+    /// Whether the program contains a matrix product.
     multiplies: bool,
-    /// Whether a kernel has no body: it can be decomposed, but it runs as written only where it is
-    /// small.
+    /// Whether a kernel has no body. Such a program can be decomposed, but it runs without a
+    /// decomposition only if it is small.
     kernel_level: bool,
 }
 
@@ -40,7 +41,7 @@ fn examples() -> Vec<Example> {
     all
 }
 
-/// Files of strategies, which are no kernels.
+/// Files of strategies, which contain no kernels.
 fn strategies() -> Vec<PathBuf> {
     texts_under(&root().join("examples/strategies"))
 }
@@ -52,11 +53,11 @@ fn strategies_compute_what_they_mean() {
         carbyne(&["check", &path], "").ok();
         carbyne(&["fmt", "--check", &path], "").ok();
         let ran = carbyne(&["strategies", "--test", &path], "").ok();
-        assert!(ran.text().contains(" samples compute what they mean"), "{}", ran.text());
+        assert!(ran.text().contains(" samples compute their meaning"), "{}", ran.text());
     }
 }
 
-/// Writes a strategy with a mistake to a file, and tests it.
+/// Writes a strategy with an error to a file, and tests it.
 fn tested(name: &str, text: &str, args: &[&str]) -> Ran {
     let file = scratch(name).join("mine.cby");
     std::fs::write(&file, text).expect("a file");
@@ -66,7 +67,7 @@ fn tested(name: &str, text: &str, args: &[&str]) -> Ran {
     carbyne(&all, "")
 }
 
-/// Blocks that take several tiles each, of which a wrong step leaves out every second.
+/// Blocks that process several tiles each. A wrong step omits every second tile.
 const STRIDES: &str = "carbyne 2
 
 strategy @scale[N, E:type, BN in (256), T in (64,128), G in (SMS, 2 * SMS)]
@@ -92,7 +93,7 @@ fn a_strategy_that_leaves_out_tiles_of_a_block_is_found() {
     assert!(wrong.text().contains("is never written"), "{}", wrong.text());
 }
 
-/// Two kernels, the second of which takes what the first gives: parts of sums of columns.
+/// Two kernels; the second one reads the result of the first: partial sums of columns.
 const IN_TWO: &str = "carbyne 2
 
 strategy @sums[M, N, E:type, P in (16), BM in (8), BN in (64,128), T in (64)]
@@ -119,7 +120,7 @@ strategy @sums[M, N, E:type, P in (16), BM in (8), BN in (64,128), T in (64)]
 #[test]
 fn a_strategy_of_kernels_that_are_right_apart_and_wrong_together_is_found() {
     let right = tested("in_two", &IN_TWO.replace("LAST", "sum"), &[]).ok();
-    assert!(right.text().contains(" samples compute what they mean"), "{}", right.text());
+    assert!(right.text().contains(" samples compute their meaning"), "{}", right.text());
     let wrong = tested("in_two_wrong", &IN_TWO.replace("LAST", "max"), &[]);
     assert_ne!(wrong.code, 0);
     assert!(wrong.text().contains("@sums: 0 of 8 samples"), "{}", wrong.text());
@@ -128,7 +129,8 @@ fn a_strategy_of_kernels_that_are_right_apart_and_wrong_together_is_found() {
 
 #[test]
 fn kernels_of_one_spec_are_compared_with_it_as_a_whole() {
-    let kernel = "%X:[128,64].f32.GL\n%s:[1,64].f32.GL\nReduction.sum @columns (%X) -> (%s) by=@sums axis=0\n";
+    let kernel = "%X:[128,64].f32.GL\n%s:[1,64].f32.GL\nReduction.sum @columns (%X) -> (%s) \
+                  by=@sums axis=0\n";
     let text = |last: &str| format!("{}\n{kernel}", IN_TWO.replace("LAST", last));
     let right = carbyne(&["simulate", "--arch", "sm_80", "-"], text("sum")).ok();
     assert!(right.stderr.contains(": 64 elements of %s"), "{}", right.stderr);
@@ -178,7 +180,7 @@ fn example(file: PathBuf) -> Example {
     Example { archs, cuda, generic, simulate: words("simulate:"), multiplies, file, kernel_level }
 }
 
-/// Runs a command on an example; what it says where it fails.
+/// Runs a command on an example. Returns its messages if it fails.
 fn run(example: &Example, args: &[&str]) -> Result<Ran, String> {
     let path = example.file.display().to_string();
     let mut all = vec![args[0], path.as_str()];
@@ -192,8 +194,8 @@ fn run(example: &Example, args: &[&str]) -> Result<Ran, String> {
     }
 }
 
-/// The output of `carbyne decompose` or `carbyne compile` for an example and an architecture. The
-/// command runs once for all tests.
+/// The output of `carbyne decompose` or `carbyne compile` for an example and an architecture. All
+/// tests share one run of the command.
 fn made(example: &Example, command: &'static str, arch: &str) -> Result<Arc<Ran>, String> {
     type Made = Arc<OnceLock<Result<Arc<Ran>, String>>>;
     static MADE: Mutex<BTreeMap<(&str, PathBuf, String), Made>> = Mutex::new(BTreeMap::new());
@@ -202,12 +204,13 @@ fn made(example: &Example, command: &'static str, arch: &str) -> Result<Arc<Ran>
     made.get_or_init(|| run(example, &[command, "--arch", arch]).map(Arc::new)).clone()
 }
 
-/// What `f` finds wrong with any example.
+/// Fails with the errors that `f` reports for any example.
 fn each(f: impl Fn(&Example) -> Result<(), String> + Sync) {
     none(examples().par_iter().filter_map(|e| f(e).err()).collect());
 }
 
-/// What `f` finds wrong with any example on any of the architectures that `archs` chooses for it.
+/// Fails with the errors that `f` reports for any example and any architecture that `archs`
+/// selects.
 fn each_on(
     archs: impl Fn(&Example) -> &[String] + Sync,
     f: impl Fn(&Example, &str) -> Result<(), String> + Sync,
@@ -218,12 +221,12 @@ fn each_on(
     });
 }
 
-/// All that an example is decomposed for.
+/// All architectures of an example.
 fn every_arch(e: &Example) -> &[String] {
     &e.archs
 }
 
-/// One of them, which is drawn; all where everything is run.
+/// One random architecture of an example; all in a run of all tests.
 fn drawn_arch(e: &Example) -> &[String] {
     testing::one_of(&shown(&e.file), &e.archs)
 }
@@ -246,7 +249,7 @@ fn they_run_as_written() {
         let mut args = vec!["simulate", "--ints"];
         args.extend(e.simulate.iter().map(String::as_str));
         match run(e, &args) {
-            // A leaf of several threads on plain registers means nothing until an atom is chosen.
+            // A leaf of several threads on plain registers has no meaning before an atom is chosen.
             Err(why) if why.contains("S0506") => Ok(()),
             other => other.map(|_| ()),
         }
@@ -265,8 +268,8 @@ fn they_compute_what_they_mean() {
             args.extend(e.simulate.iter().map(String::as_str));
             let ran = run(e, &args)?;
             let compared = match e.generic {
-                true => !ran.stderr.contains("compared with what it means: 0"),
-                false => ran.stderr.contains("compared with what it means: what the"),
+                true => !ran.stderr.contains("compared with the meaning: 0"),
+                false => ran.stderr.contains("compared with the meaning: the elements that the"),
             };
             if !compared {
                 return Err(format!("{name}: nothing was compared\n{}", ran.stderr));
@@ -286,7 +289,7 @@ fn what_is_decomposed_decomposes_to_itself() {
             return Err(format!("{name}: the decomposed text is refused\n{}", again.stderr));
         }
         let formatted = carbyne(&["fmt", "-", "--check"], &once.stdout);
-        let change = carbyne::unified::diff("once", "twice", once.text(), again.text());
+        let change = carbyne::unified_diff::diff("once", "twice", once.text(), again.text());
         if change.is_empty() && formatted.code == 0 {
             return Ok(());
         }
@@ -305,14 +308,14 @@ fn their_cuda_is_as_expected() {
     });
 }
 
-/// A drawn architecture, and that for which its products may have `wgmma`.
+/// A random architecture, and the architecture with `wgmma` for products.
 fn compiled_archs(e: &Example) -> Vec<String> {
     let drawn = drawn_arch(e).iter().chain(arch_of_wgmma(e));
     drawn.collect::<BTreeSet<_>>().into_iter().cloned().collect()
 }
 
-/// The whole of what is printed compiles: the device's part by NVRTC to machine code that keeps all
-/// in registers, the host's part by the host's compiler.
+/// The printed files compile: NVRTC compiles the device part to machine code with all arrays in
+/// registers, the host's compiler compiles the host part.
 #[test]
 fn they_are_whole_files() {
     let (nvrtc, folder) = (require_nvrtc(), scratch("whole_files"));
@@ -351,7 +354,7 @@ fn they_are_whole_files() {
     each(|e| compiled_archs(e).iter().try_for_each(|arch| one(e, arch)));
 }
 
-/// `examples/gemm.cby` for sm_80: `examples/gemm.sm_80.cu`.
+/// The file for a CUDA C++ text: `examples/gemm.sm_80.cu` for `examples/gemm.cby`.
 fn beside(file: &Path, arch: &str) -> PathBuf {
     file.with_extension(format!("{arch}.cu"))
 }
@@ -373,13 +376,14 @@ fn no_golden_is_left_over() {
     none(stray.map(|f| format!("{} belongs to no example", shown(&f))).collect());
 }
 
-/// sm_90a, of programs with products of matrices: there they may have `wgmma`.
+/// sm_90a, if the program contains matrix products, which may use `wgmma` there.
 fn arch_of_wgmma(e: &Example) -> &[String] {
     let at = e.archs.iter().position(|a| a == "sm_90a" && e.multiplies);
     at.map_or(&[], |at| &e.archs[at..=at])
 }
 
-/// The commands of a decomposed text: of an example in four, all where everything is run.
+/// The decomposed text can be compiled again; for one example in four, or for all in a run of all
+/// tests.
 #[test]
 fn their_decomposed_texts_compile() {
     if require_nvrtc().is_none() {
@@ -408,8 +412,8 @@ fn their_decomposed_texts_compile() {
     });
 }
 
-/// A stage is given back to another one's mbarrier: in the order of the text nobody waits long
-/// enough to notice.
+/// A stage is released to the wrong mbarrier. In text order, no thread waits long enough to expose
+/// the error.
 #[test]
 fn stages_that_are_handed_over_wrongly_are_noticed() {
     let file = root().join("examples/gemm_roles.cby").display().to_string();

@@ -1,10 +1,10 @@
-//! `fmt --expand` states what was left out, and nothing changes by it.
+//! `fmt --expand` writes omitted parts, and does not change the program.
 
 use crate::support::{carbyne, none, root, shown, texts_under};
 use carbyne_ir::program::{Program, show_levels};
 use carbyne_ir::{expand, resolve, text};
 
-/// The program as text that two arenas share.
+/// The program as text that does not depend on its arena.
 fn summary(p: &Program) -> String {
     let mut out = String::new();
     for (id, t) in p.tensors.iter() {
@@ -25,7 +25,7 @@ fn summary(p: &Program) -> String {
     format!("{out}{:?}", p.specs.len())
 }
 
-/// Expands a text; why it is wrong where it is.
+/// Expands a text and checks the result.
 fn check(source: &str) -> Result<String, String> {
     let module = text::parse(source).map_err(|e| format!("{e:?}"))?;
     let module = resolve::elaborate(&module, source).map_err(|e| format!("{e:?}"))?;
@@ -35,11 +35,11 @@ fn check(source: &str) -> Result<String, String> {
     let again = resolve::resolve(&module, &once).map_err(|e| format!("{e:?}\n{once}"))?;
     let (before, after) = (summary(&program), summary(&again));
     if before != after {
-        return Err(carbyne::unified::diff("before", "after", &before, &after));
+        return Err(carbyne::unified_diff::diff("before", "after", &before, &after));
     }
     let twice = text::print(&expand::expand(&module, &again));
     if twice != once {
-        return Err(carbyne::unified::diff("once", "twice", &once, &twice));
+        return Err(carbyne::unified_diff::diff("once", "twice", &once, &twice));
     }
     Ok(once)
 }
@@ -120,6 +120,6 @@ fn levels_lie_inside_each_other_without_gaps() {
     let source = "carbyne 2\n%A:[4].[2].[8,16].f16.GL\n%B:[4].[2].[(8,16):(1,10)].f16.GL\n";
     let expanded = check(source).expect("it resolves");
     assert!(expanded.contains("%A:[4:256].[2:128].[(8,16):(16,1)].f16.GL"), "{expanded}");
-    // Of written strides it is what they reach: 7 + 15 * 10 + 1.
+    // For given strides, the size of the level is the codomain: 7 + 15 * 10 + 1.
     assert!(expanded.contains("%B:[4:316].[2:158].[(8,16):(1,10)].f16.GL"), "{expanded}");
 }

@@ -1,10 +1,10 @@
-//! `carbyne explain FILE` answers for every leaf of every example, and options of `decompose`.
+//! `carbyne explain FILE` has an answer for every leaf of every example; options of `decompose`.
 
 use crate::support::{carbyne, none, root, shown, texts_under};
 use carbyne_ir::testing;
 use serde_json::Value;
 
-/// A copy of the whole block, which several instructions implement.
+/// A copy by the whole block, which several instructions implement.
 const COPY: &str = "carbyne 2\n%A:[512,512].f16.GL\n%B:[512,512].f16.GL\nMove @m (%A) -> (%B)\n";
 
 fn explained(file: &str, arch: &str, more: &[&str]) -> Value {
@@ -14,7 +14,7 @@ fn explained(file: &str, arch: &str, more: &[&str]) -> Value {
     serde_json::from_str(ran.text()).unwrap_or_else(|e| panic!("{file}: {e}"))
 }
 
-/// What is wrong with the answer for one file.
+/// The error of the answer for one file, if any.
 fn wrong(file: &str, arch: &str) -> Option<String> {
     let answer = explained(file, arch, &[]);
     let list = |v: &Value| v.as_array().cloned().unwrap_or_default();
@@ -109,8 +109,8 @@ fn the_best_solutions_are_listed() {
         ran.stderr
     );
     assert!(ran.stderr.contains("instead of"), "{}", ran.stderr);
-    // What the numbers are of, and why the first may have more.
-    for words in ["fills the machine", "`--estimate`", "2 % count as equal", "`xN`", "`of N`"] {
+    // The note explains the numbers, and why the first solution may have more cycles.
+    for words in ["fills the GPU", "`--estimate`", "2 % count as equal", "`xN`", "`of N`"] {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
     let quiet = carbyne(&["decompose", "-", "--arch", "sm_80"], COPY).ok();
@@ -138,7 +138,7 @@ fn estimates_are_said_by_resource() {
     assert_eq!(carbyne(&[&args[..], &["--sms", "0"]].concat(), COPY).code, 2);
 }
 
-/// A product with little to write, whose K is shared out among blocks.
+/// A product with a small result. Blocks share its K.
 const SPLIT: &str = "carbyne 2\n%A:[128,16384].f16.GL\n%B:[16384,128].f16.GL\n%C:[128,128].f16.GL\n\
                      MatMul.set @g (%A, %B) -> (%C) acc=f32 by=@split_k\n";
 
@@ -183,11 +183,11 @@ fn a_strategy_that_has_the_instruction_is_named_and_its_pin_takes_it() {
     fixed.insert_str(at, edit["text"].as_str().expect("a text"));
     let decomposed = carbyne(&["decompose", "-", "--arch", "sm_90a"], &fixed).ok();
     assert!(decomposed.text().contains("atom=wgmma."), "{fixed}");
-    // In words; nothing says that no change of the text would do.
+    // As text. No help says that a change of the text is impossible.
     let said = carbyne(&args[..6], &src).ok();
-    assert!(said.text().contains("to take the other, write `by=@wgmma_ring`"), "{}", said.text());
+    assert!(said.text().contains("to use the other, write `by=@wgmma_ring`"), "{}", said.text());
     assert!(!said.text().contains("makes decompose choose it"), "{}", said.text());
-    // What was chosen needs no other way.
+    // The chosen strategy needs no other pin.
     let answer = carbyne(&args, &fixed).ok();
     let answer: Value = serde_json::from_str(answer.text()).expect("an object");
     assert_eq!(answer["ways"].as_array().map(Vec::len), Some(0), "{answer}");
@@ -196,7 +196,8 @@ fn a_strategy_that_has_the_instruction_is_named_and_its_pin_takes_it() {
 #[test]
 fn a_strategy_that_could_have_the_instruction_says_why_it_has_not() {
     let said = carbyne(&["explain", "-", "--arch", "sm_90a", "--why", "wgmma"], product(272)).ok();
-    let words = "no @wgmma_split_k, which could have it: no values of its parameters satisfy `K % (1024 / E * SPLIT) == 0`: K = 320";
+    let words = "no @wgmma_split_k, which may use it: no values of its parameters satisfy \
+                 `K % (1024 / E * SPLIT) == 0`: K = 320";
     assert!(said.text().contains(words), "{}", said.text());
 }
 
@@ -208,7 +209,7 @@ fn a_budget_that_is_too_small_is_said() {
     assert!(ran.stderr.contains("D0309"), "{}", ran.stderr);
 }
 
-/// The byte ranges of the strides of the thread-value layout on a line, if it has one.
+/// The byte ranges of the strides of the thread-value layout on a line, if any.
 fn strides(line: &str) -> Option<Vec<(usize, usize)>> {
     let start = [line.find("tv=("), line.find(".tv((")].into_iter().flatten().min()?;
     let from = start + line[start..].find("):(").map(|i| i + 2)?;
@@ -252,14 +253,14 @@ fn check_refuses_every_exchange_of_two_strides() {
     none(failures);
 }
 
-/// What cannot be explained is named, and a line where something can.
+/// A question without an answer is an error that names the nearest line with an answer.
 #[test]
 fn nothing_to_explain() {
     let tensor = "carbyne 2\n%A:[8].f32.GL\n";
     for (text, more, message, help) in [
-        (tensor, &[][..], "`<stdin>` holds no spec", "write one"),
-        (tensor, &["--at", "2"], "`<stdin>` holds no spec", "write one"),
-        (tensor, &["--why", "mma*"], "`<stdin>` holds no spec", "write one"),
+        (tensor, &[][..], "`<stdin>` has no specs", "add a spec"),
+        (tensor, &["--at", "2"], "`<stdin>` has no specs", "add a spec"),
+        (tensor, &["--why", "mma*"], "`<stdin>` has no specs", "add a spec"),
         (COPY, &["--at", "2"], "no spec begins on line 2", "--at 4"),
         (COPY, &["--at", "9", "--why", "mma*"], "no spec begins on line 9", "--at 4"),
         (COPY, &["--at", "4", "--why", "nothing*"], "named `nothing*`", "carbyne atoms"),
@@ -272,7 +273,7 @@ fn nothing_to_explain() {
     }
 }
 
-/// Of a spec with a body nothing is said, and the line that is named instead has something to say.
+/// A spec with a body has no answer. The error names a line that has an answer.
 #[test]
 fn the_line_that_is_named_is_that_of_a_leaf() {
     let text = carbyne(&["decompose", "-", "--arch", "sm_80"], COPY);
@@ -282,15 +283,15 @@ fn the_line_that_is_named_is_that_of_a_leaf() {
     let asked = |at: &str| carbyne(&["explain", "-", "--arch", "sm_80", "--at", at], text.clone());
     let ran = asked(&line.to_string());
     assert_eq!(ran.code, 2, "{}", ran.stderr);
-    let message = format!("no instruction is chosen for the spec on line {line} itself");
+    let message = format!("the spec on line {line} has a body, and no instruction of its own");
     assert!(ran.stderr.contains(&message), "{}", ran.stderr);
     let named = ran.stderr.split("`--at ").nth(1).and_then(|s| s.split('`').next());
     let ran = asked(named.expect("a line"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-/// A pattern that eight hundred instructions have: a line for those that differ in a number, the
-/// nearest first, and what the reason is, not a change that changes nothing.
+/// A pattern matches eight hundred instructions. The answer has one line for instructions that
+/// differ in a number, the nearest first, and gives the reason, not a change without effect.
 #[test]
 fn why_not_wgmma_is_said_in_a_page() {
     let gemm = std::fs::read_to_string(root().join("examples/gemm.cby")).expect("an example");
@@ -303,7 +304,7 @@ fn why_not_wgmma_is_said_in_a_page() {
     assert!(lines[1].contains("brings both factors to registers"), "{text}");
     assert_eq!(lines[2].trim(), "wgmma.m64nNk16.f32.f16.ss, N = 8, 16 to 256");
     assert!(text.contains("a multiple of 128 threads") && !text.contains("to SH first"), "{text}");
-    // A leaf that a person wrote can be changed.
+    // A hand-written leaf can be changed.
     let by_hand = "carbyne 2
 %A:[64,16].f16.GL
 #grid:[1].block
@@ -339,7 +340,7 @@ Move @f <<<#grid, #cta>>> (%X) -> (%Y) {
     let ran = carbyne(&["explain", "-", "--arch", "sm_80", "--format", "json"], rows).ok();
     let answer: Value = serde_json::from_str(ran.text()).expect("JSON");
     assert_eq!(answer["warnings"][0]["code"], "D0310");
-    // The same wherever the program is decomposed.
+    // The warning appears in all commands that decompose the program.
     for command in ["decompose", "compile", "simulate"] {
         let args = [command, "-", "--arch", "sm_80"];
         let human = carbyne(&args, rows).ok();
@@ -354,7 +355,7 @@ fn a_search_that_ended_early_is_told_of() {
     let args = ["decompose", "-", "--arch", "sm_80", "--budget", "3", "--top", "2", "--stats"];
     let ran = carbyne(&args, COPY).ok();
     assert!(ran.stderr.contains("D0309"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("dead; ended at its budget"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("dead; stopped at the budget"), "{}", ran.stderr);
     let ran = carbyne(&[&args[..], &["--message-format", "json"]].concat(), COPY).ok();
     assert_eq!(ran.warnings()[0]["code"], "D0309");
     let report = ran.stderr.lines().last().expect("a report");
@@ -365,8 +366,9 @@ fn a_search_that_ended_early_is_told_of() {
     assert!(!complete.stderr.contains("budget"), "{}", complete.stderr);
 }
 
-/// Sizes that are known at launch, and of which nothing is said that makes vectors whole.
-const ANY: &str = "carbyne 2\nsym M, N where M > 0, M <= 8192, N > 0, N <= 8192\n%A:[M,N].f16.GL\n%B:[M,N].f16.GL\n\
+/// Sizes that are known at launch, without facts that allow vectors.
+const ANY: &str = "carbyne 2\nsym M, N where M > 0, M <= 8192, N > 0, N <= 8192\n\
+                   %A:[M,N].f16.GL\n%B:[M,N].f16.GL\n\
                    Spec @f (%A) -> (%B) means {\n  %B = relu(%A)\n}\n";
 
 #[test]
@@ -382,7 +384,7 @@ fn the_fact_with_which_a_copy_is_wider_is_named_and_makes_it_so() {
         let said = carbyne(&["decompose", "-", "--arch", "sm_90a"], src).ok();
         assert_eq!(said.text().contains("atom=ld.global.b128"), wide, "{}", said.text());
     }
-    // What is known is not asked for.
+    // Known facts are not requested again.
     let ran = carbyne(&["explain", "-", "--arch", "sm_90a"], &stated).ok();
     assert!(!ran.text().contains("% 8 == 0"), "{}", ran.text());
     let answer = explained_text(ANY, "sm_90a");
@@ -404,10 +406,11 @@ fn explained_text(src: &str, arch: &str) -> Value {
 fn a_leaf_that_lacks_a_fact_names_it_as_its_fix() {
     let src = "carbyne 2\nsym N where N >= 256, N <= 4096\n%A:[8,N].f16.GL\n%B:[8,N].f16.GL\n\
                Spec @f <<<#grid:[@b < 8], #cta:[32]>>> (%A) -> (%B) {\n  @t = #cta.indices()\n  \
-               Allocate %x:[8].f16.RF\n  Move <<<#cta.scalar()>>> (%A[@b, _].tile([8])[@t]) -> (%x)\n  \
+               Allocate %x:[8].f16.RF\n  Move <<<#cta.scalar()>>> (%A[@b, _].tile([8])[@t]) -> \
+               (%x)\n  \
                Move <<<#cta.scalar()>>> (%x) -> (%B[@b, _].tile([8])[@t])\n}\n";
     let answer = explained_text(src, "sm_80");
-    // Loads may begin anywhere, stores may not.
+    // Loads may have any alignment, stores may not.
     let load = &answer["leaves"][0]["considered"][0];
     assert_eq!(load["atom"], "ld.global.b128.unaligned", "{load}");
     let leaf = &answer["leaves"][1]["considered"][0];
@@ -424,7 +427,8 @@ fn a_leaf_that_lacks_a_fact_names_it_as_its_fix() {
     assert!(refused.stderr.contains("state `where N % 8 == 0`, if it is so"), "{}", refused.stderr);
 }
 
-/// What is explained is what is written, also where the best instance cannot be for all sizes.
+/// The explained choice is the written choice, even if the best instance is impossible for some
+/// sizes.
 #[test]
 fn the_choice_that_is_explained_is_that_which_decompose_writes() {
     let files = root().join("cli/tests/filetests/decompose");
@@ -435,7 +439,7 @@ fn the_choice_that_is_explained_is_that_which_decompose_writes() {
             said["rankings"].as_array().expect("rankings").iter().map(|r| &r["ranked"][0]["by"]);
         let written = carbyne(&["decompose", &file, "--arch", "sm_90a"], "").ok();
         let all: Vec<&str> = by.filter_map(Value::as_str).collect();
-        // Those that leave all kernels to others stand in no text.
+        // Instances that leave all kernels to other strategies do not appear in the text.
         let apart = |by: &&str| by.starts_with("@wgmma_padded");
         let own: Vec<&&str> = all.iter().filter(|by| !apart(by)).collect();
         assert!(!own.is_empty(), "{said}");
@@ -464,6 +468,6 @@ fn an_explanation_is_a_page() {
         let lines = |text: &str| text.lines().count();
         assert!(lines(page.text()) < 60, "{name}: {}", page.text());
         assert!(lines(all.text()) > 2 * lines(page.text()), "{name}");
-        assert!(page.text().ends_with("why not that one\n"), "{}", page.text());
+        assert!(page.text().ends_with("`--why ATOM` for an instruction\n"), "{}", page.text());
     }
 }

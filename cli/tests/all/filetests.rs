@@ -1,8 +1,10 @@
-//! Texts that say themselves which errors they have: `// error[V0204]: 3 does not divide` at the
-//! end of the line where the error is reported, with its code and a part of its message, label,
-//! help or notes; `// warning[D0310]: threads` the same of a warning. All of both must be expected,
-//! and all expected ones come. `// warning: repeated write` stands behind statements of which the
-//! report of a run warns that several threads write one value to one element.
+//! Texts that state their own errors.
+//!
+//! `// error[V0204]: 3 does not divide` at the end of a line expects an error on this line: its
+//! code, and a part of its message, label, help or notes. `// warning[D0310]: threads` expects a
+//! warning. Every error and warning must be expected, and every expectation must be met.
+//! `// warning: repeated write` follows statements for which the report of a run warns that several
+//! threads write equal values to one element.
 //!
 //! A file is checked with `carbyne check`, or with the command in its comment
 //! `// run: simulate --ints`.
@@ -21,8 +23,8 @@ fn every_file_has_the_errors_it_says() {
     none(files.par_iter().filter_map(|f| one(f).err()).collect());
 }
 
-/// Makes the edits of a help and checks the text again: it must have one error of that code less.
-/// Returns what fails.
+/// Applies the edits of each help and checks the text again, which must have one error of this code
+/// less. Returns the failures.
 fn ineffective(text: &str, ran: &Ran) -> Vec<String> {
     let said = |ran: &Ran| ran.errors().into_iter().chain(ran.warnings()).collect::<Vec<_>>();
     let of = |all: &[Value], code: &Value| all.iter().filter(|d| d["code"] == *code).count();
@@ -37,8 +39,8 @@ fn ineffective(text: &str, ran: &Ran) -> Vec<String> {
     stays.map(|d| format!("an edit does not end the error: {d}")).collect()
 }
 
-/// Mistakes that people make: each is named in its line, and where the help is an edit, the text
-/// that it makes is right.
+/// Typical mistakes. Each is reported on its line, and if the help is an edit, the edited text is
+/// correct.
 #[test]
 fn mistakes_are_mended_by_their_edits() {
     let files = texts_under(&root().join("cli/tests/filetests/mistakes"));
@@ -71,8 +73,8 @@ fn command(text: &str) -> Vec<&str> {
     command.split_whitespace().collect()
 }
 
-/// Codes that no text can raise, or only one too long or too odd to be a file here, with where they
-/// are tested.
+/// Codes that no text can raise, or only a text that is too long or unusual for a file here, with
+/// the tests for them.
 const ELSEWHERE: &[(Code, &str)] = &[
     (Code::NulByte, "bad_input"),
     (Code::NotUtf8, "bad_input"),
@@ -139,12 +141,13 @@ fn every_code_has_a_file() {
         let elsewhere = ELSEWHERE.iter().any(|(c, _)| c == code);
         assert!(
             tested.contains(text) != elsewhere,
-            "{text} ({summary}) needs a file in cli/tests/filetests, or an entry in `ELSEWHERE`; not both"
+            "{text} ({summary}) needs a file in cli/tests/filetests, or an entry in `ELSEWHERE`; \
+             not both"
         );
     }
 }
 
-/// The codes and texts that a line expects of diagnostics of a kind, `error` or `warning`.
+/// The codes and texts that a line expects for diagnostics of a kind, `error` or `warning`.
 fn expected<'a>(line: &'a str, kind: &'static str) -> impl Iterator<Item = Expected<'a>> {
     let mut parts = line.split("// ");
     parts.next();
@@ -154,7 +157,7 @@ fn expected<'a>(line: &'a str, kind: &'static str) -> impl Iterator<Item = Expec
     })
 }
 
-/// Kind, code, and what it says.
+/// The kind, the code and the text of an expectation.
 type Expected<'a> = (&'static str, &'a str, &'a str);
 
 fn all_expected(line: &str) -> impl Iterator<Item = Expected<'_>> {
@@ -177,7 +180,7 @@ fn one(file: &Path) -> Result<(), String> {
     let mut wrong = vec![];
     for said in ran.errors().into_iter().chain(ran.warnings()) {
         if said["help"].as_str().is_none_or(str::is_empty) {
-            wrong.push(format!("{} says nothing to do: {said}", said["code"]));
+            wrong.push(format!("{} has no help: {said}", said["code"]));
         }
         let line = said["spans"][0]["start"]["line"].as_u64().unwrap_or(0) as usize;
         let at = wanted.iter().position(|(l, (kind, code, text))| {
@@ -208,7 +211,7 @@ fn one(file: &Path) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(format!("{name}:\n  {}", wrong.join("\n  "))) }
 }
 
-/// Whether the error's message, a label, its help or a note holds the text.
+/// Whether the error's message, a label, its help or a note contains the text.
 fn says(error: &Value, text: &str) -> bool {
     let labels = error["spans"].as_array().into_iter().flatten().map(|s| &s["label"]);
     let notes = error["notes"].as_array().into_iter().flatten();

@@ -1,8 +1,8 @@
-//! The golden vectors of CuTe, asked of the calculator.
+//! Compares the calculator with golden vectors of CuTe.
 //!
-//! Every answer must be CuTe's own text; the differences are in [`DIFFERENT`], each with its
-//! reason, and in `docs/cute.md`. Of `unsound.jsonl`, where CuTe's answer is not the function it
-//! promises, an answer must be exact or refused.
+//! Every answer must equal CuTe's text. [`DIFFERENT`] and `docs/cute.md` list the differences with
+//! their reasons. For `unsound.jsonl`, in which CuTe's answer is not the promised function, the
+//! calculator must answer exactly or refuse.
 
 #![expect(clippy::print_stderr, reason = "the log says how many vectors were compared")]
 
@@ -11,9 +11,9 @@ use crate::support::{carbyne, none, root};
 use carbyne_ir::layout::{ComposedLayout, Layout};
 use serde_json::{Value, json};
 
-/// Where our answer is another, on purpose: operation, first argument, our answer.
+/// Intended differences: operation, first argument, the calculator's answer.
 const DIFFERENT: [(&str, &str, &str); 1] = [
-    // CuTe gives a negative extent.
+    // CuTe's answer has a negative extent.
     ("left_inverse", "(4):(-1)", "4:-1"),
 ];
 
@@ -58,7 +58,7 @@ fn public_vectors_are_answered_in_their_words() {
 #[test]
 fn run_time_vectors_are_the_same_functions() {
     let Some(mut lines) = vectors("public_dynamic.jsonl") else { return };
-    // CuTe keeps static and run-time numbers apart; here all are constants.
+    // CuTe distinguishes static and run-time numbers; here all are constants.
     let plain = |v: &Value| match v {
         Value::String(text) => json!(text.replace('_', "")),
         other => other.clone(),
@@ -71,7 +71,7 @@ fn run_time_vectors_are_the_same_functions() {
     }
     for (line, got) in lines.iter().zip(asked(&lines)) {
         let agree = match (composed(&got), composed(&line["expect"]), line["op"].as_str()) {
-            // Only numbers known at compile time take part in CuTe's right inverse.
+            // CuTe's right inverse uses only numbers that are known at compile time.
             (Some(got), Some(want), Some("right_inverse")) => {
                 let of = composed(&line["args"][0]).unwrap();
                 got.size() >= want.size() && (0..got.size()).all(|i| of.at(got.at(i)) == i)
@@ -117,12 +117,12 @@ fn unsound_vectors_are_exact_or_refused() {
                 let inner = layout(&args[1]);
                 inner.is_some_and(|b| (0..b.size()).all(|i| result.at(i) == a.at(b.at(i))))
             }
-            // Rounded up: all of the layout is there, where its coordinates say.
+            // Rounded up: the result contains all of the layout at the expected coordinates.
             op if op.ends_with("divide") => {
                 ragged += 1;
                 covers(&result, &a)
             }
-            // Copies of the mode that is repeated do not overlap.
+            // The copies of the repeated mode do not overlap.
             _ => {
                 exact += 1;
                 let half = |k: usize| result.mode(k).and_then(|half| half.mode(0)).unwrap();
@@ -137,7 +137,7 @@ fn unsound_vectors_are_exact_or_refused() {
     none(failures);
 }
 
-/// Whether every index of `a` is one of the result, as often as there.
+/// Whether the result contains every index of `a`, at least as often as `a`.
 fn covers(result: &Layout, a: &Layout) -> bool {
     let values = |l: &Layout| {
         let mut all: Vec<i64> = (0..l.size()).map(|i| l.at(i)).collect();

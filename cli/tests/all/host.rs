@@ -1,5 +1,5 @@
-//! `compile --emit cuda`: the functions of the host, compiled with the headers of
-//! `tests/host/include`, which record launches, and run.
+//! `compile --emit cuda`: compiles the host functions with the headers of `tests/host/include`,
+//! which record launches, and runs them.
 
 use crate::support::{carbyne, golden, root, scratch};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::Command;
 pub(crate) struct Parts {
     /// Headers, helpers and kernels, as NVRTC reads them.
     pub(crate) device: String,
-    /// The file as the host's compiler reads it, with kernels whose bodies are empty.
+    /// The file for the host's compiler, with empty kernel bodies.
     pub(crate) host: String,
 }
 
@@ -43,10 +43,10 @@ fn folder() -> PathBuf {
     root().join("cli/tests/host")
 }
 
-/// Compiles C++ for the host. Returns what the compiler says if it refuses.
+/// Compiles C++ for the host. Returns the messages of the compiler on errors.
 ///
 /// # Panics
-/// Panics where the machine has no C++ compiler.
+/// Panics if the machine has no C++ compiler.
 pub(crate) fn compiled(args: &[&str]) -> Result<(), String> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     let mut command = Command::new(&compiler);
@@ -61,7 +61,10 @@ pub(crate) fn compiled(args: &[&str]) -> Result<(), String> {
     ]);
     let ran = command.arg(folder().join("include")).args(args).output();
     let ran = ran.unwrap_or_else(|e| {
-        panic!("`{compiler}` does not run, and this test needs a C++ compiler: install one, or name it in CXX: {e}")
+        panic!(
+            "this test needs a C++ compiler, and `{compiler}` does not run: install a compiler, or \
+             set CXX: {e}"
+        )
     });
     match ran.status.success() {
         true => Ok(()),
@@ -69,8 +72,8 @@ pub(crate) fn compiled(args: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Prints `tests/host/NAME.cby`, compiles its host's functions with `tests/host/NAME.cpp`, which
-/// checks what they launch, and runs that. The printed file.
+/// Prints `tests/host/NAME.cby`, compiles its host functions with `tests/host/NAME.cpp`, which
+/// checks their launches, and runs the program. Returns the printed file.
 fn checked(name: &str, file: &Path, arch: &str) -> String {
     let printed = carbyne(&["compile", &file.display().to_string(), "--arch", arch], "").ok();
     let out = scratch(&format!("host_{name}"));
@@ -89,7 +92,7 @@ fn kernels_are_launched_in_order_and_hand_on_their_workspace() {
     golden(&folder().join("two.sm_80.cu"), &text).unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// `python/tests/test_tvm_ffi.py` compiles such files with the headers of tvm-ffi, and calls them.
+/// `python/tests/test_tvm_ffi.py` compiles such files with the headers of tvm-ffi and calls them.
 #[test]
 fn a_function_of_tvm_ffi_checks_what_the_host_function_takes_for_granted() {
     let file = folder().join("two.cby").display().to_string();
@@ -116,7 +119,8 @@ fn tensor_maps_are_encoded_from_sizes() {
 fn a_chosen_kernel_is_given_all_its_tensors() {
     let file = folder().join("two.cby").display().to_string();
     let ran = carbyne(&["compile", &file, "--arch", "sm_80", "--kernel", "rows"], "").ok();
-    let head = "extern \"C\" cudaError_t rows_launch(\n    const float* H,\n    float* Y,\n    long long M,\n    long long N,";
+    let head = "extern \"C\" cudaError_t rows_launch(\n    const float* H,\n    \
+                float* Y,\n    long long M,\n    long long N,";
     assert!(ran.text().contains(head), "{}", ran.text());
     assert!(!ran.text().contains("powers"), "{}", ran.text());
 }
@@ -137,7 +141,8 @@ Spec @add <<<#grid:[@b < 64], #cta:[64]>>> (%X) -> (%H) means {
 Reduction.sum @rows (%H) -> (%Y) axis=1
 ";
     let ran = carbyne(&["compile", "-", "--arch", "sm_80"], text).ok();
-    let head = "extern \"C\" cudaError_t carbyne_launch(\n    const float* X,\n    float* H,\n    float* Y,\n    void* workspace,";
+    let head = "extern \"C\" cudaError_t carbyne_launch(\n    const float* X,\n    \
+                float* H,\n    float* Y,\n    void* workspace,";
     assert!(ran.text().contains(head), "{}", ran.text());
 }
 

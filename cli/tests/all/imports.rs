@@ -1,9 +1,10 @@
-//! Imports by the command line: which files may be read, and what is written out of them.
+//! Imports on the command line: allowed files, and the expansion of imported sub-specs.
 
 use crate::support::{carbyne, scratch};
 use std::path::{Path, PathBuf};
 
-const PARTS: &str = "carbyne 2\nlet FACTOR = 2.5\ndef @scale[N] (%x:[1,N].f32) -> (%y:[1,N].f32) {\n  \
+const PARTS: &str = "carbyne 2\nlet FACTOR = 2.5\n\
+                     def @scale[N] (%x:[1,N].f32) -> (%y:[1,N].f32) {\n  \
     %y = %x * FACTOR\n}\n";
 
 fn kernel(import: &str) -> String {
@@ -42,7 +43,7 @@ fn folders_are_allowed_by_name() {
     assert_eq!(refused.code, 1);
     assert!(refused.stderr.contains("--allow-import"), "{}", refused.stderr);
     carbyne(&["check", &main, "--allow-import", &there], "").ok();
-    // Of another folder it is no use.
+    // Allowing another folder has no effect.
     let other = shown(&folder.join("here/parts"));
     assert_eq!(carbyne(&["check", &main, "--allow-import", &other], "").code, 1);
 }
@@ -64,7 +65,7 @@ fn links_lead_nowhere_else() {
 fn what_is_written_out_computes_the_same() {
     let folder = files("imports_expanded", "parts/scale.cby");
     let main = shown(&folder.join("here/main.cby"));
-    // As it is written, and again.
+    // `fmt` keeps the import, `fmt --expand` inserts the sub-specs.
     let kept = carbyne(&["fmt", &main, "-o", "-"], "").ok();
     assert_eq!(kept.text(), kernel("parts/scale.cby"));
     let once = carbyne(&["fmt", "--expand", &main, "-o", "-"], "").ok();
@@ -76,7 +77,7 @@ fn what_is_written_out_computes_the_same() {
     let expanded = shown(&folder.join("expanded.cby"));
     std::fs::write(&expanded, text).unwrap();
     assert_eq!(carbyne(&["fmt", "--expand", &expanded, "-o", "-"], "").ok().text(), text);
-    // Both compute the same of the same numbers, and decomposed, too.
+    // Both compute equal results from equal inputs, also after decomposition.
     let runs = [(&main, &["--blocks", "all"][..]), (&expanded, &["--blocks", "all"])];
     let decomposed = [(&main, &["--blocks", "all", "--arch", "sm_80"][..])];
     let arrays: Vec<Vec<u8>> = runs

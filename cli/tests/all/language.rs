@@ -1,5 +1,5 @@
-//! Pages with programs in the language: these are checked, formatted as they stand, and do what is
-//! said of them.
+//! Pages with programs in the language. The programs are well formed and formatted, and the
+//! commands in front of them succeed.
 
 use crate::support::{carbyne, none, root};
 
@@ -21,7 +21,7 @@ fn programs(guide: &str) -> Vec<(usize, String, String)> {
     found
 }
 
-/// Lists the programs of a page that fail. The page has `least` programs or more.
+/// Lists the programs of a page that fail. The page has at least `least` programs.
 fn wrong(page: &str, least: usize) -> Vec<String> {
     let guide = std::fs::read_to_string(root().join(page)).expect("the page");
     let programs = programs(&guide);
@@ -30,11 +30,11 @@ fn wrong(page: &str, least: usize) -> Vec<String> {
     assert_eq!(programs.len(), fenced, "{page}: a program without its command");
     let wrong = programs.iter().filter_map(|(line, command, text)| {
         let mut runs = vec![vec!["fmt", "-", "--check"], vec!["check", "-"]];
-        // `decompose` where sizes are not known.
+        // `decompose` is for programs of unknown sizes.
         if command == "decompose" {
             runs.push(vec!["decompose", "-", "--arch", "sm_80"]);
         }
-        // `simulate`, or `simulate sm_90` where older architectures lack an instruction.
+        // `simulate`, or `simulate sm_90` if older architectures lack an instruction.
         if let Some(arch) = command.strip_prefix("simulate") {
             let arch = if arch.is_empty() { "sm_80" } else { arch.trim() };
             runs.push(vec!["simulate", "-"]);

@@ -1,6 +1,6 @@
-//! Tests of the command line, one program so that they link once.
+//! Tests of the command line, in one program to link only once.
 
-/// The allocator of the binary, with which searches are faster.
+/// The allocator of the binary, which makes searches faster.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

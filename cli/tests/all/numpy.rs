@@ -1,18 +1,19 @@
-//! Arrays travel to and from NumPy, and NumPy computes the same.
+//! Exchanges arrays with NumPy, and compares results with NumPy.
 //!
-//! Needs the environment of `cargo xtask setup`; without it the tests say that they are skipped.
+//! Needs the environment of `cargo xtask setup`. Without it, the tests report that they are
+//! skipped.
 
 use crate::support::{carbyne, root, scratch};
 use carbyne_codegen::nvrtc;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment's Python.
+/// The Python of the environment.
 fn python() -> Option<PathBuf> {
     let found = nvrtc::environments().iter().map(|e| e.join("bin/python")).find(|p| p.exists());
     assert!(
         found.is_some() || !nvrtc::is_set_up(),
-        "`cargo xtask setup` has run, and yet: no Python"
+        "`cargo xtask setup` has run, but there is no Python"
     );
     #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
     if found.is_none() {
@@ -70,7 +71,8 @@ fn a_product_is_that_of_numpy() {
     let c = named(&folder, "C", "C.npy");
     let ran = carbyne(&["simulate", "-", "--in", &a, "--in", &b, "--out", &c], MATMUL).ok();
     assert!(ran.stderr.contains("all 9 blocks ran"), "{}", ran.stderr);
-    // Each product of halves is exact in f32, so 32 sums err by at most 32 units of the magnitude.
+    // Each product of halves is exact in f32, so the error of 32 sums is at most 32 units of the
+    // magnitude.
     script(
         &python,
         &folder,
@@ -107,7 +109,8 @@ fn every_type_comes_back_as_it_went() {
         &format!(
             "import numpy as np\n\
              for t in {names:?}:\n\
-             \x20 np.save(t + '.npy', (np.arange(24) % 7 - (3 if t[0] != 'u' else 0)).astype(t).reshape(4, 6))\n"
+             \x20 np.save(t + '.npy', (np.arange(24) % 7 - \
+             (3 if t[0] != 'u' else 0)).astype(t).reshape(4, 6))\n"
         ),
     );
     for (ours, numpy) in types {
@@ -166,28 +169,28 @@ fn options_that_do_not_fit_are_refused() {
         assert_eq!(ran.code, 2, "{args:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(says), "{args:?}: {}", ran.stderr);
     };
-    refused(&["--in", "D=x.npy"], "it has `%A`, `%B`, `%C`");
-    refused(&["--out", "D=x.npy"], "it has `%A`, `%B`, `%C`");
+    refused(&["--in", "D=x.npy"], "use one of its tensors: `%A`, `%B`, `%C`");
+    refused(&["--out", "D=x.npy"], "use one of its tensors: `%A`, `%B`, `%C`");
     refused(&["--in", "A"], "is not NAME=VALUE");
     refused(&["--in", "A=no/such/file.npy"], "there is no such file");
-    refused(&["--in", "A=."], "it is a directory");
+    refused(&["--in", "A=."], "is a directory");
     refused(&["--sym", "K=1"], "no symbol `K`");
     refused(&["--blocks", "0"], "--blocks");
     refused(&["--seed", "1", "--ints"], "cannot be used with");
-    refused(&["--blocks", "1", "--out", "C=x.npy"], "leave out `--blocks`");
+    refused(&["--blocks", "1", "--out", "C=x.npy"], "remove `--blocks`");
 }
 
-/// An example of the tile level, its inputs as NumPy makes them, its output and how far that may be
-/// off.
+/// An example of the tile level, its inputs in NumPy, its output, and the allowed error.
 struct Tile {
     file: &'static str,
     inputs: &'static [(&'static str, &'static str)],
     output: &'static str,
-    /// `want` and `limit`, from the inputs in binary64.
+    /// `want` and `limit`, computed from the inputs in binary64.
     means: &'static str,
 }
 
-/// Halves are rounded by at most 2^-11 of their magnitude or 2^-25, single precision by 2^-24.
+/// The rounding error is at most 2^-11 of the magnitude or 2^-25 for halves, 2^-24 for single
+/// precision.
 const TILES: &[Tile] = &[
     Tile {
         file: "softmax",
@@ -207,7 +210,8 @@ const TILES: &[Tile] = &[
         output: "Y",
         means: "n = (X - X.mean(1, keepdims=True)) / np.sqrt(X.var(1, keepdims=True) + 1e-5)\n\
                 want = n * w + b\n\
-                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + 1024 * 2.0**-24 * (np.abs(n * w) + np.abs(b) + np.abs(w))",
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + 1024 * 2.0**-24 * (np.abs(n * w) + \
+                np.abs(b) + np.abs(w))",
     },
     Tile {
         file: "rmsnorm",
@@ -228,7 +232,8 @@ const TILES: &[Tile] = &[
         ],
         output: "C",
         means: "want = np.maximum(A @ B + b, 0)\n\
-                limit = 2.0**-25 + 2.0**-11 * want + 130 * 2.0**-24 * (np.abs(A) @ np.abs(B) + np.abs(b))",
+                limit = 2.0**-25 + 2.0**-11 * want + 130 * 2.0**-24 * (np.abs(A) @ np.abs(B) + \
+                np.abs(b))",
     },
     Tile {
         file: "int4_gemm",
@@ -238,7 +243,8 @@ const TILES: &[Tile] = &[
         ],
         output: "C",
         means: "want = A @ B\n\
-                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + 130 * 2.0**-24 * (np.abs(A) @ np.abs(B))",
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + 130 * 2.0**-24 * (np.abs(A) @ \
+                np.abs(B))",
     },
     Tile {
         file: "attention",
@@ -251,7 +257,8 @@ const TILES: &[Tile] = &[
         means: "e = np.exp((Q @ K) / 8 - ((Q @ K) / 8).max(1, keepdims=True))\n\
                 p = e / e.sum(1, keepdims=True)\n\
                 want = p @ V\n\
-                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + (2.0**-11 + 2.0**-14) * (p @ np.abs(V))",
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + (2.0**-11 + 2.0**-14) * (p @ \
+                np.abs(V))",
     },
     Tile {
         file: "hexcute_fig9_gemms",
@@ -263,7 +270,8 @@ const TILES: &[Tile] = &[
         output: "O",
         means: "p = (Q @ K) / (Q @ K).sum(1, keepdims=True)\n\
                 want = p @ V\n\
-                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + (2.0**-11 + 2.0**-14) * (p @ np.abs(V))",
+                limit = 2.0**-25 + 2.0**-11 * np.abs(want) + (2.0**-11 + 2.0**-14) * (p @ \
+                np.abs(V))",
     },
 ];
 

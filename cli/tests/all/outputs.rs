@@ -1,4 +1,4 @@
-//! Files that are written: whole or not at all, with the rights that they had.
+//! Output files: written completely or not at all, with unchanged permissions.
 #![cfg(unix)]
 
 use crate::support::{carbyne, root, scratch};
@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 const UNFORMATTED: &str = "carbyne 2\n%A :[8 , 8].f16.GL\n";
 const FORMATTED: &str = "carbyne 2\n%A:[8,8].f16.GL\n";
 
-/// The binary, run by a shell that has prepared something; `$C` is the binary.
+/// Runs a bash script in a folder. `$C` is the carbyne binary.
 fn shell(script: &str, folder: &Path) -> Output {
     Command::new("bash")
         .args(["-c", script])
@@ -59,7 +59,7 @@ fn a_full_disk_takes_nothing_away() {
                 std::fs::write(folder.join(output), "before").expect("writable");
             }
             let before = names(&folder);
-            // No file may grow beyond a KiB, and the process is not killed for it.
+            // Limit files to one KiB; exceeding the limit does not kill the process.
             let ran = shell(&format!("ulimit -f 1; trap '' XFSZ; $C {command}"), &folder);
             let said = String::from_utf8_lossy(&ran.stderr).into_owned();
             assert_eq!(ran.status.code(), Some(2), "{command}: {said}");
@@ -86,7 +86,7 @@ fn rights_are_kept() {
         assert_eq!(std::fs::read_to_string(&file).expect("readable"), FORMATTED);
         assert_eq!(file.metadata().expect("there").mode() & 0o777, mode);
     }
-    // A new file has the rights that any new file has.
+    // A new file has the default permissions.
     let (new, other) = (folder.join("new"), folder.join("other"));
     std::fs::write(&other, "").expect("writable");
     carbyne(&["fmt", &path, "-o", &new.display().to_string()], "").ok();
@@ -103,7 +103,7 @@ fn protected_files_are_refused() {
     std::fs::set_permissions(&file, Permissions::from_mode(0o444)).expect("ours");
     let ran = carbyne(&["fmt", &path], "");
     if file.metadata().expect("there").uid() == 0 {
-        // Nothing is protected from root.
+        // root may write to every file.
         assert_eq!(std::fs::read_to_string(&file).expect("readable"), FORMATTED);
     } else {
         assert_eq!(ran.code, 2, "{}", ran.stderr);
@@ -140,7 +140,7 @@ fn streams_and_devices_are_written_as_they_are() {
     std::fs::write(folder.join("a.cby"), UNFORMATTED).expect("writable");
     let piped = shell("$C fmt a.cby -o /dev/stdout | cat", &folder);
     assert_eq!(String::from_utf8_lossy(&piped.stdout), FORMATTED);
-    // The shell goes on writing to the file that it has opened.
+    // The shell continues to write to the opened file.
     let ran = shell("{ $C fmt a.cby -o /dev/stdout; echo end >&2; } > out 2>> out", &folder);
     assert!(ran.status.success());
     let text = std::fs::read_to_string(folder.join("out")).expect("made");

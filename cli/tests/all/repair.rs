@@ -1,9 +1,9 @@
-//! Kernels written by hand, with one statement of synchronization less: an edit that an error
-//! offers mends the text.
+//! Hand-written kernels without one synchronization statement: the edit in the error's help
+//! corrects the text.
 
 use crate::support::{carbyne, changed, none, root};
 
-/// Statements that synchronize.
+/// Synchronization statements.
 const SYNC: [&str; 6] = ["mbarrier.", "barrier", "async.", "wgmma.", "bulk.", "fence."];
 const KERNELS: [(&str, &str); 3] = [
     ("hopper_gemm_roles.cby", "sm_90a"),
@@ -25,7 +25,7 @@ fn edits_of_errors_of_order_mend_what_was_removed() {
         for (i, line) in lines.iter().enumerate().filter(|(_, line)| is_sync(line)) {
             let without = [&lines[..i], &lines[i + 1..]].concat().concat();
             let said = check(&without);
-            // A spec with an empty body is refused before the order is looked at.
+            // A spec with an empty body is refused before the order is checked.
             if said.is_empty() || said[0]["code"] == "V0233" {
                 continue;
             }

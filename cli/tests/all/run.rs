@@ -1,5 +1,4 @@
-//! `carbyne run`: what it says where it cannot run anything. With a driver, see carbyne-launch's
-//! tests.
+//! `carbyne run` on a machine that cannot run kernels. carbyne-launch has the tests with a driver.
 
 use crate::support::{carbyne, root};
 

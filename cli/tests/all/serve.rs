@@ -1,10 +1,10 @@
-//! `carbyne serve`: lines of JSON in, lines of JSON out.
+//! `carbyne serve`: JSON requests and answers, one per line.
 
 use crate::support::{carbyne, scratch};
 use serde_json::{Value, json};
 use std::io::{self, Read};
 
-/// Bytes of the longest line.
+/// Maximum number of bytes of a line.
 const MAX_LINE: usize = 16 << 20;
 
 const GEMM: &str = "carbyne 2
@@ -14,7 +14,7 @@ const GEMM: &str = "carbyne 2
 MatMul.set @gemm (%A, %B) -> (%C) acc=f32
 ";
 
-/// The exit code of a run on these lines, and its answers.
+/// The exit code and the answers for these lines.
 fn served(lines: &[String]) -> (i32, Vec<Value>) {
     served_by(&["--threads", "2"], lines)
 }
@@ -41,7 +41,7 @@ const LARGE: &str = "carbyne 2
 MatMul.set @gemm (%A, %B) -> (%C) acc=f32
 ";
 
-/// A request that does not end by itself for hours.
+/// A request that takes hours.
 fn endless(id: impl Into<Value>) -> String {
     let all = ["--blocks", "all", "--budget", "1000000000000"];
     request(id, &[&["simulate", "-", "--arch", "sm_80"], &all[..]].concat(), LARGE)
@@ -103,7 +103,7 @@ fn wrong_lines_harm_no_others() {
         cancel(99),
         long,
         request(9, &["fmt", "-"], GEMM),
-        // The last line has no end.
+        // The last line has no line break.
         request(10, &["fmt", "-"], GEMM),
     ]);
     assert_eq!(code, 0);
@@ -124,7 +124,7 @@ fn wrong_lines_harm_no_others() {
 
 #[test]
 fn a_cancelled_request_ends_alone() {
-    // Both threads work on what never ends soon.
+    // Both threads are busy with long requests.
     let mut lines = vec![
         request(
             0,
@@ -142,7 +142,7 @@ fn a_cancelled_request_ends_alone() {
         assert_eq!(answer(&answers, id)["stdout"], GEMM, "{id}");
     }
     let of_first: Vec<&Value> = answers.iter().filter(|a| a["id"] == 0).collect();
-    // The id is taken, or free again.
+    // The id is in use, or free again.
     assert_eq!(of_first.len(), 2, "{of_first:?}");
     assert!(of_first.iter().any(|a| a["cancelled"] == true), "{of_first:?}");
 }
@@ -151,14 +151,18 @@ fn a_cancelled_request_ends_alone() {
 fn a_line_that_is_no_request_says_why() {
     let deep = format!("{{\"id\":{}{}}}", "[".repeat(200), "]".repeat(200));
     for (line, id, why) in [
-        (r#"{"id":1,"arguments":[],"cancel":1}"#, json!(1), "`arguments` is no key of a line that"),
-        (r#"{"id":1,"cancel":1}"#, json!(1), "`id` is no key of a line that cancels"),
-        (r#"{"id":1,"arguments":[],"more":1}"#, json!(1), "`more` is no key of a request"),
-        (r#"{"id":1,"arguments":[],"stdin":"","stdin":"\":"}"#, json!(1), "stands twice"),
-        (r#"{"cancel":1,"cancel":1}"#, Value::Null, "stands twice"),
+        (
+            r#"{"id":1,"arguments":[],"cancel":1}"#,
+            json!(1),
+            "`arguments` is not a key of a line that",
+        ),
+        (r#"{"id":1,"cancel":1}"#, json!(1), "`id` is not a key of a line that cancels"),
+        (r#"{"id":1,"arguments":[],"more":1}"#, json!(1), "`more` is not a key of a request"),
+        (r#"{"id":1,"arguments":[],"stdin":"","stdin":"\":"}"#, json!(1), "occurs twice"),
+        (r#"{"cancel":1,"cancel":1}"#, Value::Null, "occurs twice"),
         (r#"{"arguments":["--version"]}"#, Value::Null, "no `id`"),
-        (r#"{"id":1}"#, json!(1), "`arguments` is no list of strings"),
-        (r#"{"id":1,"arguments":[],"stdin":null}"#, json!(1), "`stdin` is no string"),
+        (r#"{"id":1}"#, json!(1), "`arguments` is not a list of strings"),
+        (r#"{"id":1,"arguments":[],"stdin":null}"#, json!(1), "`stdin` is not a string"),
         (r#"{"id":null,"arguments":[]}"#, Value::Null, "`id` is neither a string nor an integer"),
         (r#"{"id":[1],"arguments":[]}"#, Value::Null, "`id` is neither a string nor an integer"),
         (r#"{"id":1.0,"arguments":[]}"#, Value::Null, "without fraction and exponent"),
@@ -166,8 +170,8 @@ fn a_line_that_is_no_request_says_why() {
         (r#"{"id":9223372036854775808,"arguments":[]}"#, Value::Null, "to 2^63 - 1"),
         (r#"{"cancel":1.5}"#, Value::Null, "`cancel` is neither a string nor an integer"),
         (r#"{"cancel":null}"#, Value::Null, "`cancel` is neither a string nor an integer"),
-        (r#"["id"]"#, Value::Null, "no object"),
-        (r#"{"id":1,"arguments":[]"#, Value::Null, "no JSON"),
+        (r#"["id"]"#, Value::Null, "not an object"),
+        (r#"{"id":1,"arguments":[]"#, Value::Null, "not JSON"),
         (&deep, Value::Null, "nested too deeply"),
     ] {
         let (code, answers) = served(&[line.to_owned(), request("next", &["--version"], "")]);
@@ -218,7 +222,7 @@ fn serve_is_refused_wherever_it_stands() {
         let refused = answer(&answers, id);
         assert!(refused["error"].as_str().unwrap().contains("`serve`"), "{refused}");
     }
-    // The name of a file is no command.
+    // A file name is not a command.
     assert_eq!(answer(&answers, 3)["exit"], 2, "{answers:?}");
 }
 
@@ -269,7 +273,7 @@ fn options_of_serve_hold_for_all_requests() {
         assert_eq!(answer(&answers, id)["exit"], exit, "{id}: {}", said(id));
     }
     assert!(said(8).contains("`no strategy` cannot be read"), "{}", said(8));
-    // Without these options none of it holds.
+    // Without these options, the commands fail.
     assert_eq!(carbyne(&["check", &here], "").code, 1);
 }
 
@@ -277,7 +281,7 @@ fn options_of_serve_hold_for_all_requests() {
 fn a_cancel_is_read_behind_many_requests() {
     let mut lines = vec![endless(0)];
     lines.extend((1..1000).map(|id| request(id, &["--version"], "")));
-    // A request that waits does not wait for its turn to be cancelled.
+    // A waiting request is cancelled immediately.
     lines.extend([cancel(500), cancel(0)]);
     let (code, answers) = served_by(&["--threads", "1"], &lines);
     assert_eq!((code, answers.len()), (0, 1000));
@@ -292,15 +296,16 @@ fn a_cancel_is_read_behind_many_requests() {
 fn too_many_requests_are_refused() {
     let long = " ".repeat(15 << 20);
     let mut lines = vec![endless(0)];
-    // Each counts for 30 MiB of 256.
+    // Each request counts as 30 MiB of 256 MiB.
     lines.extend((1..=10).map(|id| request(id, &["--version"], &long)));
-    // A cancelled request counts no longer.
+    // A cancelled request does not count anymore.
     lines.extend([cancel(3), request(11, &["--version"], &long), cancel(0)]);
     let (code, answers) = served_by(&["--threads", "1"], &lines);
     assert_eq!((code, answers.len()), (0, 12));
     for id in [9, 10] {
         let refused = answer(&answers, id);
-        assert!(refused["error"].as_str().unwrap().starts_with("too many requests"), "{refused}");
+        let error = refused["error"].as_str().unwrap();
+        assert!(error.starts_with("waiting requests take more"), "{refused}");
     }
     for id in [1, 2, 4, 5, 6, 7, 8, 11] {
         assert_eq!(answer(&answers, id)["exit"], 0, "{id}");
@@ -344,7 +349,10 @@ fn other_files_than_ordinary_ones_are_refused() {
     for (id, request) in refused.iter().enumerate() {
         let answer = answer(&answers, id);
         assert_eq!(answer["exit"], 2, "{request:?}: {answer}");
-        assert!(answer["stderr"].as_str().unwrap().contains("it is no file"), "{answer}");
+        assert!(
+            answer["stderr"].as_str().unwrap().contains("it is not a regular file"),
+            "{answer}"
+        );
     }
     for id in ["new", "old"] {
         assert_eq!(answer(&answers, id)["exit"], 0, "{answers:?}");
@@ -374,7 +382,7 @@ fn an_error_of_reading_is_said_when_all_is_answered() {
     assert!(said.contains("standard input cannot be read: permission is denied"), "{said}");
 }
 
-/// Of processes, whose input may stay open.
+/// Tests with processes, whose input may stay open.
 #[cfg(unix)]
 mod process {
     use super::{GEMM, endless, request};
@@ -396,7 +404,7 @@ mod process {
             .unwrap()
     }
 
-    /// The exit code of a process that ends soon, and its errors.
+    /// Waits for a process that ends soon. Returns its exit code and standard error.
     fn ends(process: &mut Child) -> (Option<i32>, String) {
         let start = Instant::now();
         let status = loop {
@@ -427,8 +435,8 @@ mod process {
         assert!(check.wait().unwrap().success());
     }
 
-    /// After many requests the process has no more memory than after the first ones: of 1,000, of
-    /// 100,000 with `--all`.
+    /// After many requests, the process needs no more memory than after the first ones: after 1,000
+    /// requests, or after 100,000 with `--all`.
     #[test]
     #[cfg(target_os = "linux")]
     fn memory_stays_what_it_is() {
@@ -494,7 +502,7 @@ mod process {
         assert!(said.contains("standard output cannot be written"), "{said}");
     }
 
-    /// Threads wait with their answers: 300 of a MiB each do not fill the memory.
+    /// Threads wait with their answers: 300 answers of one MiB each do not fill the memory.
     #[test]
     #[cfg(target_os = "linux")]
     fn answers_that_nobody_reads_are_bounded() {
@@ -506,7 +514,7 @@ mod process {
         }
         drop(to);
         let stat = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", process.id()));
-        // User time, in which it works.
+        // User time, during which the process works.
         let worked = || stat("stat").unwrap().split(' ').nth(13).unwrap().to_owned();
         let mut before = String::new();
         while worked() != before {

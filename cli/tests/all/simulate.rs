@@ -1,8 +1,8 @@
-//! What `carbyne simulate` says of what ran, of how many blocks, and what was compared with what.
+//! `carbyne simulate`: the report about blocks that ran and about comparisons.
 
 use crate::support::carbyne;
 
-/// A grid of 4096 blocks of which the first ones copy 64 numbers each, in a loop of so many turns.
+/// A grid of 4096 blocks; the first `busy` ones copy 64 numbers per iteration of a loop.
 fn persistent(busy: i64) -> String {
     format!(
         "carbyne 2
@@ -32,7 +32,7 @@ fn a_summary_of_asked_blocks_says_how_to_run_all() {
     let lines: Vec<&str> = said.lines().take(3).collect();
     let wanted = [
         "rows: 3 of 4096 blocks ran, from 0 to 2730; `--blocks all` runs all",
-        "  compared with what it means: what these blocks wrote; 24576 elements",
+        "  compared with the meaning: the elements that these blocks wrote; 24576 elements",
         "  no difference",
     ];
     assert_eq!(lines, wanted);
@@ -41,22 +41,22 @@ fn a_summary_of_asked_blocks_says_how_to_run_all() {
 #[test]
 fn blocks_without_work_are_said_to_have_none() {
     let two = said(&["--blocks", "2"], &persistent(1));
-    assert!(two.contains("  1 of them found no work and wrote nothing\n"), "{two}");
-    let wanted = "  8192 of 33554432 elements of %B were written, 16384 is the share of so many blocks; `--blocks all` tells \
-                  whether the others write the rest\n";
+    assert!(two.contains("  1 of them had no work and wrote nothing\n"), "{two}");
+    let wanted = "  8192 of 33554432 elements of %B were written; the share of these blocks is \
+                  16384; use `--blocks all` to check the rest\n";
     assert!(two.contains(wanted), "{two}");
     // Only block 1 has work.
     let text = persistent(2).replace("r = @b;", "r = max(@b, 2 - 2 * @b);");
     let none = said(&["--blocks", "2"], &text);
     let wanted =
-        "  none of them found work: nothing was written; without `--blocks` others are tried\n";
+        "  none of them had work: nothing was written; without `--blocks`, others are tried\n";
     assert!(none.contains(wanted), "{none}");
-    assert!(none.contains("  nothing compared with what it means\n"), "{none}");
+    assert!(none.contains("  nothing compared with the meaning\n"), "{none}");
 }
 
 #[test]
 fn a_sample_is_of_blocks_with_work() {
-    // Of a sample that is spread evenly most blocks would have none.
+    // In an evenly spaced sample, most blocks would have no work.
     let said = said(&["--message-format", "json"], &persistent(512));
     let report: serde_json::Value = serde_json::from_str(said.lines().next().unwrap_or_default())
         .unwrap_or_else(|e| panic!("{e}: {said}"));
@@ -73,5 +73,5 @@ fn all_blocks_are_said_to_have_run() {
                 Move (%A.tile([32])[@b]) -> (%x)\n  Move (%x) -> (%B.tile([32])[@b])\n}\n";
     let said = said(&[], text);
     assert!(said.starts_with("k: all 2 blocks ran\n"), "{said}");
-    assert!(said.contains("what the blocks wrote; 64 elements\n"), "{said}");
+    assert!(said.contains("the elements that the blocks wrote; 64 elements\n"), "{said}");
 }

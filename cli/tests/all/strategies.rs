@@ -1,5 +1,5 @@
-//! Strategies of users that are wrong or too large: what is said names the strategy and its line,
-//! and is no defect of ours.
+//! Wrong or too large strategies of users: the errors name the strategy and its line, and are not
+//! internal errors.
 
 use crate::support::{Ran, carbyne, scratch};
 
@@ -12,7 +12,7 @@ Spec @s (%X) -> (%Y) means {
 }
 ";
 
-/// One row a block, with more parameters, conditions and statements.
+/// A strategy with one row per block and additional parameters, conditions and statements.
 fn strategy(params: &str, conditions: &str, body: &str) -> String {
     format!(
         "carbyne 2
@@ -28,17 +28,17 @@ strategy @mine[M, N, E:type, T in (32, 64){params}] <<<#grid:[@i < M], #cta:[T]>
 const OWN_ROW: &str = "  @all () -> (%Y.tile([1,N])[@i, 0])\n";
 const ROW_0: &str = "  @all () -> (%Y.tile([1,N])[0, 0])\n";
 
-/// So many parameters with these values.
+/// `n` parameters with these values.
 fn params(n: usize, values: &str) -> String {
     (0..n).map(|i| format!(", P{i} in {values}")).collect()
 }
 
-/// The sum of so many parameters.
+/// The sum of `n` parameters.
 fn sum(n: usize) -> String {
     (0..n).map(|i| format!("P{i}")).collect::<Vec<_>>().join(" + ")
 }
 
-/// Decomposes by a strategy of a file, then tests the strategy.
+/// Decomposes a program with a strategy of a file, then tests the strategy.
 fn both(name: &str, text: &str) -> [Ran; 2] {
     let file = scratch(name).join("mine.cby").display().to_string();
     std::fs::write(&file, text).expect("a file");

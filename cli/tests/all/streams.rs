@@ -1,4 +1,5 @@
-//! Where results go: files rewritten in place, standard output, readers that leave.
+//! The streams of results: files rewritten in place, standard output, readers that close the
+//! stream.
 
 use crate::support::{carbyne, scratch};
 use std::io::{self, Write};
@@ -31,7 +32,7 @@ fn fmt_prints_standard_input() {
     assert_eq!((ran.code, ran.stdout.len()), (1, 0));
 }
 
-/// A reader that has gone.
+/// A reader that has closed the stream.
 struct Gone;
 
 impl Write for Gone {
@@ -105,7 +106,7 @@ fn human_reports_are_plain_without_a_terminal() {
     .assert_eq(&ran.stderr);
 }
 
-/// A program of two roles, which `simulate --arch` decomposes.
+/// A program with two roles, which `simulate --arch` decomposes.
 const ROLES: &str = "carbyne 2
 %A:[64,256].f16.GL
 %B:[64,256].f16.GL
@@ -124,7 +125,7 @@ Spec @twice <<<#grid:[1], #cta:[96]>>> (%A) -> (%B) means {
 #[test]
 fn lines_are_those_of_the_given_text() {
     let ran = carbyne(&["simulate", "-", "--arch", "sm_80"], ROLES).ok();
-    // What is generated for roles and means nothing by itself is one line of the report.
+    // Generated statements without a meaning of their own appear as one line of the report.
     assert_eq!(ran.stderr.matches("not compared").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("  line 9: not compared"), "{}", ran.stderr);
     let ran =

@@ -1,8 +1,8 @@
-//! Running the command line inside a test, and files that tests compare with.
+//! Runs the command line inside a test, and compares outputs with files.
 
 use std::path::{Path, PathBuf};
 
-/// What a run gave.
+/// The exit code and output of a run.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -31,7 +31,7 @@ impl Ran {
         self.said().filter(|v| v["kind"] == "warning").collect()
     }
 
-    /// Lines of which the reports of a simulation warn.
+    /// The lines with repeated writes in the reports of a simulation.
     pub(crate) fn repeated_writes(&self) -> Vec<u64> {
         let lines =
             |v: serde_json::Value| v["repeated_writes"].as_array().cloned().unwrap_or_default();
@@ -51,12 +51,12 @@ pub(crate) fn carbyne(args: &[&str], stdin: impl AsRef<[u8]>) -> Ran {
     Ran { code, stdout, stderr: String::from_utf8(stderr).expect("diagnostics are UTF-8") }
 }
 
-/// The workspace's root.
+/// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("cli/ has a parent").to_owned()
 }
 
-/// The `.cby` files in a folder and its folders, sorted.
+/// The `.cby` files in a folder and its subfolders, sorted.
 pub(crate) fn texts_under(folder: &Path) -> Vec<PathBuf> {
     let mut out = vec![];
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
@@ -71,12 +71,12 @@ pub(crate) fn texts_under(folder: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// A path as it stands in messages: from the workspace's root.
+/// A path relative to the root of the workspace, as in messages.
 pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
-/// A folder of this test's own, empty.
+/// A new empty folder for a test.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
@@ -84,8 +84,8 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     folder
 }
 
-/// Compares with the file at `path`; the difference where there is one. With `BLESS=1` writes it
-/// instead.
+/// Compares `actual` with the file at `path`, and returns the difference. With `BLESS=1`, writes
+/// the file instead.
 pub(crate) fn golden(path: &Path, actual: &str) -> Result<(), String> {
     let name = shown(path);
     let expected = std::fs::read_to_string(path).unwrap_or_default();
@@ -97,11 +97,11 @@ pub(crate) fn golden(path: &Path, actual: &str) -> Result<(), String> {
         std::fs::write(path, actual).unwrap_or_else(|e| panic!("{name}: {e}"));
         return Ok(());
     }
-    let diff = carbyne::unified::diff(&name, "what carbyne gives now", &expected, actual);
-    Err(format!("{diff}\nIf the change is meant, run cargo xtask bless {name}"))
+    let diff = carbyne::unified_diff::diff(&name, "the current output", &expected, actual);
+    Err(format!("{diff}\nIf the change is intended, run cargo xtask bless {name}"))
 }
 
-/// Fails with all that was collected, one under the other.
+/// Fails with all collected failures.
 pub(crate) fn none(failures: Vec<String>) {
     assert!(failures.is_empty(), "{} failures\n\n{}", failures.len(), failures.join("\n\n"));
 }

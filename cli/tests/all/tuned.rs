@@ -1,9 +1,9 @@
-//! `--tuned`: databases that are damaged, and pins that can no longer be. That pins are taken is
-//! tested with the feature `gpu`, where they are made.
+//! `--tuned`: damaged databases, and pins that are no longer possible. The tests with the feature
+//! `gpu` check that pins are used.
 
 use crate::support::{carbyne, root};
 
-/// A file of that text, which `--tuned` names.
+/// A file with this text, for `--tuned`.
 fn database(name: &str, text: &[u8]) -> String {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();
@@ -21,7 +21,8 @@ fn entry(by: &str) -> String {
     let atoms = carbyne_atoms::AtomTable::new(carbyne_atoms::Arch::Sm80).fingerprint();
     let n = "[(4096,4096):(4096,1)].f16";
     format!(
-        "carbyne tuned 1\nMatMul.set (%0:{n}, %1:{n}) -> (%2:{n}) acc=f32\tsm_80\tA100\t{atoms:016x}\t{by}\t300.000\t-\t-\n"
+        "carbyne tuned 1\nMatMul.set (%0:{n}, %1:{n}) -> (%2:{n}) \
+         acc=f32\tsm_80\tA100\t{atoms:016x}\t{by}\t300.000\t-\t-\n"
     )
 }
 
@@ -53,7 +54,7 @@ fn pins_are_taken_where_they_can_be() {
     }
 }
 
-/// The page shows a database as it is read.
+/// The database on the page can be read.
 #[test]
 fn the_page_shows_what_is_read() {
     let page = std::fs::read_to_string(root().join("docs/tune.md")).unwrap();

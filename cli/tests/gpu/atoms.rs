@@ -1,5 +1,5 @@
-//! `carbyne atoms verify` with the driver of `fake_driver.rs`, which copies what a kernel is given
-//! to what it gives: right for a move of 16 bytes a thread, wrong for anything else.
+//! `carbyne atoms verify` with the driver of `fake_driver.rs`, which copies the inputs of a kernel
+//! to its outputs. This is right for a move of 16 bytes per thread, and wrong for all other atoms.
 
 use crate::bench::{carbyne, machine};
 use crate::driver;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 const ATOMS: [&str; 4] = ["mov.b128", "ld.global.b128", "ldmatrix.x4.b16", "fma.f64"];
 
-/// A folder with a driver and the compiled probes of some atoms; none without NVRTC.
+/// A folder with a driver and the compiled probes of some atoms; `None` without NVRTC.
 fn prepared(name: &str) -> Option<std::path::PathBuf> {
     require_nvrtc()?;
     let (folder, _) = driver(name, &[]);
@@ -22,7 +22,7 @@ fn prepared(name: &str) -> Option<std::path::PathBuf> {
     Some(folder)
 }
 
-/// What verifying says: exit code, atoms, errors.
+/// Runs the command. Returns the exit code, the atoms and standard error.
 fn verify(folder: &Path, wrong: &str, more: &[&str]) -> (i32, Vec<Value>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_carbyne"))
         .args(["atoms", "verify", "--device", "--json", "--timeout", "1", "--prebuilt"])
@@ -56,7 +56,7 @@ fn atoms_are_verified_or_not() {
     assert!(page.contains("| `mov.b128` | verified | sm_80 |"), "{page}");
     assert!(page.contains("| Move | 2 | 0 | 0 | 0 |"), "{page}");
 
-    // A driver that does nothing: the first difference names lane and value.
+    // With a driver that does nothing, the first difference names lane and value.
     let (code, atoms, _) = verify(&folder, "idle", &["--arch", "sm_80", "--row", "mov.b128"]);
     let on = &atoms[0]["architectures"][0];
     assert_eq!((code, &atoms[0]["status"]), (1, &"failed".into()), "{atoms:?}");
@@ -77,7 +77,7 @@ fn what_goes_wrong_is_said_of_the_atom() {
     assert!(broken.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{broken}");
     let (code, atoms, _) = verify(&folder, "beyond", &one);
     let broken = atoms[0]["architectures"][0]["broken"].as_str().unwrap_or_default();
-    assert!(code == 1 && broken.contains("writes behind `%outD`"), "{broken}");
+    assert!(code == 1 && broken.contains("writes beyond `%outD`"), "{broken}");
 
     let (code, _, errors) = verify(&folder, "endless", &one);
     assert!(code == 1 && errors.contains("R0707"), "{code} {errors}");
@@ -95,7 +95,7 @@ fn every_part_of_a_machine_has_kernels() {
     let (code, out, errors) = carbyne(&folder, &variables, &args);
     assert_eq!(code, 0, "{errors}");
     assert!(out.lines().count() > 70, "{out}");
-    // The fake has no clocks.
+    // The fake driver has no clocks.
     for line in out.lines() {
         let why = line.split_once(": not measured: ").map(|(_, why)| why);
         assert!(why.is_none_or(|why| why == "the longer loop takes no longer"), "{line}");
@@ -108,7 +108,7 @@ fn every_part_of_a_machine_has_kernels() {
 fn bad_command_lines_are_refused() {
     let Some(folder) = prepared("atoms_bad") else { return };
     for (more, part) in [
-        (&["--row", "mov.b127"][..], "the nearest are"),
+        (&["--row", "mov.b127"][..], "did you mean one of"),
         (&["--arch", "sm_80", "--row", "mov.b128", "--corrupt", "mov.b128"], "no two strides"),
         (&["--arch", "sm_80", "--row", "mov.b128", "--corrupt", "mov.b64"], "no atom `mov.b64`"),
         (&["--arch", "sm_81"], "knows no architecture"),
@@ -116,8 +116,7 @@ fn bad_command_lines_are_refused() {
         let (code, _, errors) = verify(&folder, "", more);
         assert!(code == 2 && errors.contains(part), "{more:?}: {code} {errors}");
     }
-    // Whether a corrupted atom is found is tested where results are compared: the fake driver has
-    // none.
+    // The detection of a corrupted atom is tested with real results; the fake driver computes none.
     let corrupt = ["--arch", "sm_80", "--row", "ldmatrix.x4.b16", "--corrupt", "ldmatrix.x4.b16"];
     assert_eq!(verify(&folder, "", &corrupt).0, 1);
 }

@@ -1,12 +1,12 @@
-//! `carbyne bench gemm` with fakes of driver, NVRTC and cuBLAS, of which each computes a product as
-//! it is asked for it.
+//! `carbyne bench gemm` with fakes of the driver, NVRTC and cuBLAS, which compute the requested
+//! products.
 
 use crate::{driver, fake};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder with all three.
+/// A folder with all three libraries.
 pub(crate) fn machine(name: &str) -> PathBuf {
     let (folder, _) = driver(name, &[]);
     fake("fake_nvrtc", &folder.join("libnvrtc.so.12"), &["-Copt-level=2"]);
@@ -15,8 +15,8 @@ pub(crate) fn machine(name: &str) -> PathBuf {
     folder
 }
 
-/// The command on that machine: exit code, standard output, standard error with indented
-/// lines joined to the one before, since the length of paths decides where lines break.
+/// Runs the command with these libraries. Returns the exit code, standard output, and standard
+/// error with continuation lines joined, because the length of paths determines the line breaks.
 pub(crate) fn carbyne(
     machine: &Path,
     variables: &[(&str, &str)],
@@ -41,7 +41,7 @@ pub(crate) fn carbyne(
     (output.status.code().unwrap_or(-1), out, joined.trim_start().to_owned())
 }
 
-/// The usual command line, and more.
+/// Runs the usual command line with additional options.
 fn bench(machine: &Path, variables: &[(&str, &str)], more: &[&str]) -> (i32, String, String) {
     let usual = ["bench", "gemm", "--device", "--launches", "4", "--seed", "3"];
     let sustain = if more.contains(&"--sustain") { &[][..] } else { &["--sustain", "0"] };
@@ -73,7 +73,7 @@ fn products_are_compared_and_timed() {
     let rows: Vec<&str> = out.lines().filter(|l| l.starts_with("64x96x128")).collect();
     assert!(rows.len() == 2 && rows[1].contains("@ring[BM=32, BN=32"), "{out}");
     assert!(out.contains("geometric mean of 1, f16 nt by @ring[BM=32, BN=32]: "), "{out}");
-    assert!(out.contains("f16: C of f16, sums of f32; cuBLAS by cublasGemmEx"), "{out}");
+    assert!(out.contains("f16: C f16, accumulators f32; cuBLAS uses cublasGemmEx"), "{out}");
 
     let all: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
     assert_eq!((&all["gpu"], &all["arch"]), (&"Fake GPU".into(), &"sm_80".into()));
@@ -103,8 +103,8 @@ fn products_are_compared_and_timed() {
     assert!(page.contains("| 64x96x128 | f16 | nt | `@ring[BM=32, BN=32"), "{page}");
 }
 
-/// Whatever cuBLAS is asked for, it computes what the text means: the fakes share no more than the
-/// numbers of types.
+/// cuBLAS computes the meaning of the text for all products. The fakes share only the numbers of
+/// types.
 #[test]
 fn every_product_is_asked_for_as_it_is_meant() {
     let folder = machine("bench_types");
@@ -138,8 +138,8 @@ fn wrong_products_are_refused_and_others_stay() {
     let gemm = ("FAKE_GEMM", "64,64,64,nt,f16,f16");
     for (wrong, code, part) in [
         ("product", "R0712", "does not compute cuBLAS's"),
-        ("idle", "R0712", "was never written"),
-        ("beyond", "S0504", "writes behind `%C`"),
+        ("idle", "R0712", "were never written"),
+        ("beyond", "S0504", "writes beyond the end of `%C`"),
         ("crash", "R0706", "CUDA_ERROR_ILLEGAL_ADDRESS"),
         ("endless", "R0707", "has not ended after 1 s"),
     ] {
@@ -149,7 +149,7 @@ fn wrong_products_are_refused_and_others_stay() {
         assert!(errors.contains(code) && errors.contains(part), "{wrong}: {errors}");
         assert!(!out.lines().any(|l| l.starts_with("64x64x64")), "{wrong}: {out}");
     }
-    // A kernel that is wrong, or cannot be, leaves others their figures.
+    // A wrong or impossible kernel does not prevent the measurement of others.
     let by = ["--by", "@nowhere;", "--sizes", "64", "--message-format", "json"];
     let (status, out, errors) = bench(&folder, &[gemm], &by);
     assert_eq!(status, 1, "{out}{errors}");
@@ -179,7 +179,7 @@ fn a_library_that_does_not_do_has_a_code() {
     let bias = ["--sizes", "64", "--epilogue", "bias_relu"];
     let (status, _, errors) = bench(&folder, &[gemm, ("FAKE_CUBLAS", "algorithm")], &bias);
     assert!(status == 2 && errors.contains("no algorithm"), "{errors}");
-    // Nothing else is looked for where the variable names a place.
+    // If the variable names a place, no other place is searched.
     let nowhere = folder.join("nowhere");
     let (status, _, errors) =
         bench(&folder, &[gemm, ("CARBYNE_CUBLAS", nowhere.to_str().unwrap())], &["--sizes", "64"]);
@@ -187,7 +187,7 @@ fn a_library_that_does_not_do_has_a_code() {
     assert!(errors.contains("CARBYNE_CUBLAS"), "{errors}");
 }
 
-/// Without the variable it is found where toolkits and Python environments keep it.
+/// Without the variable, the library is found in toolkits and Python environments.
 #[test]
 fn libraries_are_found_where_they_are_installed() {
     let folder = machine("bench_found");
@@ -205,7 +205,7 @@ fn libraries_are_found_where_they_are_installed() {
         let variables = [gemm, ("CARBYNE_CUBLAS", ""), (variable, root.to_str().unwrap())];
         let (status, out, errors) = bench(&folder, &variables, &["--sizes", "64"]);
         assert_eq!(status, 0, "{errors}");
-        // A toolkit of the machine comes before environments.
+        // A toolkit of the machine has priority over environments.
         let own = Path::new("/usr/local/cuda").exists();
         assert!(own || out.contains(&format!("cuBLAS is `{}", lib.display())), "{out}");
     }

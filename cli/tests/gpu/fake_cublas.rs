@@ -1,5 +1,5 @@
-//! cuBLAS without a GPU, for tests: computes products on the memory of the fake driver, as it is
-//! asked for them. `FAKE_CUBLAS` says what goes wrong. Compiled by the test beside it, as both
+//! A fake cuBLAS without a GPU, for tests. It computes the requested products in the memory of the
+//! fake driver. `FAKE_CUBLAS` selects an error. The test beside it compiles this file to both
 //! libraries.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the library's own interface")]
 
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn cublasGetStatusName(status: c_int) -> *const c_char {
     }
 }
 
-/// A handle of either library: whether the stream came before the workspace.
+/// A handle of either library: whether the stream was set before the workspace.
 #[derive(Default)]
 struct Handle {
     stream: bool,
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn cublasDestroy_v2(handle: P) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cublasSetStream_v2(handle: P, stream: P) -> c_int {
-    // As of the real one, another stream forgets the workspace.
+    // As in the real library, setting a stream resets the workspace.
     unsafe { *handle.cast::<Handle>() = Handle { stream: !stream.is_null(), workspace: false } };
     0
 }
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn cublasSetWorkspace_v2(handle: P, at: P, bytes: usize) -
     0
 }
 
-/// A matrix that lies by columns, or by rows where an operation transposes it.
+/// A column-major matrix, or a row-major one if an operation transposes it.
 #[derive(Copy, Clone)]
 struct Matrix {
     at: u64,
@@ -82,7 +82,7 @@ impl Matrix {
     }
 }
 
-/// The product, with the larger of 0 and its sum with a number a row where there are such.
+/// Computes the product. With a bias, adds a number per row and takes the maximum with 0.
 unsafe fn product([m, n, k]: [usize; 3], a: Matrix, b: Matrix, c: Matrix, bias: Option<u64>) {
     for row in 0..m {
         for column in 0..n {
@@ -96,7 +96,7 @@ unsafe fn product([m, n, k]: [usize; 3], a: Matrix, b: Matrix, c: Matrix, bias: 
             unsafe { c.ty.write(c.at, c.place(row, column), sum) };
         }
     }
-    // It takes 450 us.
+    // The product takes 450 us.
     unsafe {
         let driver = dlopen(c"libcuda.so.1".as_ptr(), 2);
         let advance = dlsym(driver, c"fake_advance".as_ptr());
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn cublasGemmEx(
     0
 }
 
-/// Attributes of a description, by their numbers.
+/// The attributes of a description, by number.
 #[derive(Default)]
 struct Description {
     compute: c_int,
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
     }
     let of = |layout: P| unsafe { &*layout.cast::<Layout>() };
     let op = |which| unsafe { &*description.cast::<Description>() }.attributes.get(&which).copied();
-    // Of 8-bit floats both factors have K terms consecutive.
+    // For 8-bit floats, the K elements of both factors must be consecutive.
     let eight = of(a).ty >= 28 || of(b).ty >= 28;
     let there = !eight || (op(3), op(4), op(25)) == (Some(1), Some(0), Some(1));
     unsafe {

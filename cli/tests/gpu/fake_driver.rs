@@ -1,9 +1,9 @@
-//! A CUDA driver without a GPU, for tests: memory is the host's, and a launch copies the first
-//! argument to the second, 16 bytes a thread; where `FAKE_GEMM` is set, as
-//! `M,N,K,majors,type of A and B,type of C`, it multiplies the first two arguments into the last
-//! one, with a bias where there is a third. `FAKE_DRIVER` says what goes wrong, `FAKE_CRASH` after
-//! how many launches it does, and `FAKE_CAPABILITY` what GPU it is. Time passes by what is done
-//! alone. Compiled by the test beside it.
+//! A fake CUDA driver without a GPU, for tests. Its memory is host memory. A launch copies the
+//! first argument to the second, 16 bytes per thread. With `FAKE_GEMM`
+//! (`M,N,K,majors,type of A and B,type of C`), a launch multiplies the first two arguments into the
+//! last one; a third input is a bias. `FAKE_DRIVER` selects an error, `FAKE_CRASH` the number of
+//! launches before the error, and `FAKE_CAPABILITY` the GPU. Only operations advance the clock. The
+//! test beside it compiles this file.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the driver's own interface")]
 
 #[path = "fake_numbers.rs"]
@@ -40,10 +40,10 @@ fine! {
     cuFuncSetAttribute(function: P, which: u32, value: i32);
 }
 
-/// Nanoseconds that have passed.
+/// The clock in nanoseconds.
 static NOW: AtomicU64 = AtomicU64::new(0);
 
-/// Kernels that were launched.
+/// The number of launched kernels.
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 
 fn crashed() -> bool {
@@ -51,7 +51,7 @@ fn crashed() -> bool {
     most.is_some_and(|most: u64| LAUNCHES.load(Ordering::Relaxed) > most)
 }
 
-/// Lets time pass.
+/// Advances the clock.
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_advance(nanoseconds: u64) {
     NOW.fetch_add(nanoseconds, Ordering::Relaxed);
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut i32, which: u32, _: i3
     let answer = match which {
         75 | 76 => {
             let capability = std::env::var("FAKE_CAPABILITY").unwrap_or("8.0".to_owned());
-            let part = if which == 75 { capability.split('.').next() } else { capability.split('.').nth(1) };
+            let part = capability.split('.').nth(usize::from(which != 75));
             part.and_then(|p| p.parse().ok()).unwrap_or(0)
         }
         38 => 1 << 20,
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, start: P, en
     0
 }
 
-/// Encodes nothing: kernels are given the tensors' addresses, too.
+/// Does nothing: kernels also get the addresses of the tensors.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuTensorMapEncodeTiled(
     _: P,
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
     arguments: *const *const u64,
     _: P,
 ) -> u32 {
-    // Half a millisecond for 128 threads a block, more for more.
+    // 0.5 ms for 128 threads per block, more for more threads.
     LAUNCHES.fetch_add(1, Ordering::Relaxed);
     fake_advance(400_000 + 100_000 * u64::from(bx) / 128);
     if goes_wrong("idle") {
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
     0
 }
 
-/// Multiplies matrices whose rows, or where it is said columns, are consecutive.
+/// Multiplies row-major matrices, or column-major ones if `gemm` says so.
 unsafe fn multiply(gemm: &str, arguments: *const *const u64) {
     let words: Vec<&str> = gemm.split(',').collect();
     let [m, n, k] = [0, 1, 2].map(|i: usize| words[i].parse::<usize>().unwrap_or(0));

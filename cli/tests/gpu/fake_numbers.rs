@@ -1,7 +1,8 @@
-//! Products of matrices as the fakes of driver and cuBLAS compute them, each from what it is told.
+//! Matrix products of the fake driver and the fake cuBLAS. Each has its own description of a
+//! product.
 #![allow(dead_code, reason = "each of them uses a part")]
 
-/// A type of elements.
+/// An element type.
 #[derive(Copy, Clone, PartialEq)]
 pub enum Type {
     F16,
@@ -22,7 +23,7 @@ impl Type {
         }
     }
 
-    /// That of `cudaDataType`.
+    /// The type with this number in `cudaDataType`.
     pub fn of_cuda(number: i32) -> Type {
         match number {
             2 => Type::F16,
@@ -33,7 +34,7 @@ impl Type {
         }
     }
 
-    /// The element of that number.
+    /// Reads element `i`.
     pub unsafe fn read(self, at: u64, i: usize) -> f64 {
         let at: *const u8 = std::ptr::with_exposed_provenance(at as usize);
         unsafe {
@@ -60,7 +61,7 @@ impl Type {
     }
 }
 
-/// A float of few bits; neither infinite nor none.
+/// Decodes a finite float of few bits.
 fn small(raw: u32, exponent_bits: u32, bits: u32) -> f64 {
     let bias = (1 << (exponent_bits - 1)) - 1;
     let sign = if raw >> (exponent_bits + bits) == 0 { 1.0 } else { -1.0 };
@@ -72,7 +73,7 @@ fn small(raw: u32, exponent_bits: u32, bits: u32) -> f64 {
     }
 }
 
-/// The nearest of half precision, of numbers that have one.
+/// Encodes a number that half precision represents exactly.
 fn half(value: f64) -> u16 {
     let sign = if value < 0.0 { 0x8000 } else { 0 };
     let size = value.abs();

@@ -1,12 +1,12 @@
-//! NVRTC for tests: machine code is the text itself behind the mark of an ELF file. Compiled by the
-//! test beside it.
+//! A fake NVRTC for tests. Its machine code is the text after the magic number of an ELF file. The
+//! test beside it compiles this file.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the library's own interface")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 type P = *mut c_void;
 
-/// A program and what ptxas says of it.
+/// A program and the messages of ptxas about it.
 struct Program {
     source: Vec<u8>,
     log: String,
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
 pub unsafe extern "C" fn nvrtcCompileProgram(of: P, _: c_int, _: P) -> c_int {
     let of = unsafe { &mut *of.cast::<Program>() };
     let text = String::from_utf8_lossy(&of.source);
-    // `__global__ void __launch_bounds__(..)` has the name in the line below.
+    // The name follows `__global__ void __launch_bounds__(..)` on the next line.
     let name = text.lines().skip_while(|l| !l.contains("__global__")).nth(1).unwrap_or_default();
     let name = name.split('(').next().unwrap_or_default();
     of.log = format!(

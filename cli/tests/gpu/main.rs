@@ -1,6 +1,7 @@
-//! `carbyne run` without a GPU: the binary finds no driver, or the one in `fake_driver.rs`.
+//! `carbyne run` without a GPU: the binary finds no driver, or the driver in `fake_driver.rs`.
 //!
-//! The binary starting at all is the first test: nothing may link it to the driver's library.
+//! The first test checks that the binary starts, because it must not be linked with the driver's
+//! library.
 
 mod atoms;
 mod bench;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs `carbyne run` on the vector copy, with the driver in that folder.
+/// Runs `carbyne run` on the vector copy, with the driver in this folder.
 fn run(driver: &Path, wrong: &str, more: &[&str]) -> (i32, Vec<Value>) {
     said(example("vector_copy", driver).env("FAKE_DRIVER", wrong).args(more))
 }
@@ -26,7 +27,7 @@ fn example(name: &str, driver: &Path) -> Command {
     command
 }
 
-/// The status of a command, and what it says.
+/// The status of a command, and its messages.
 fn said(command: &mut Command) -> (i32, Vec<Value>) {
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
@@ -35,7 +36,8 @@ fn said(command: &mut Command) -> (i32, Vec<Value>) {
     (output.status.code().unwrap_or(-1), values.collect())
 }
 
-/// A folder with a driver, compiled with these options; and a file that passes for machine code.
+/// A folder with a driver, compiled with these options, and a file that is accepted as machine
+/// code.
 fn driver(name: &str, options: &[&str]) -> (PathBuf, String) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
@@ -45,7 +47,7 @@ fn driver(name: &str, options: &[&str]) -> (PathBuf, String) {
     (folder, cubin.display().to_string())
 }
 
-/// Compiles a library that stands for one of NVIDIA's.
+/// Compiles a fake of one of NVIDIA's libraries.
 fn fake(name: &str, to: &Path, options: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/gpu/{name}.rs"));
     let status = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
@@ -93,7 +95,7 @@ fn without_blocks_nothing_is_launched() {
     let (folder, copies) = driver("empty", &[]);
     let adds = folder.join("add_any.cubin").display().to_string();
     std::fs::write(&adds, b"\x7fELF add_any").unwrap();
-    // Whatever is launched crashes.
+    // Every launch crashes.
     let run = |name, more: &[&str]| said(example(name, &folder).env("FAKE_CRASH", "0").args(more));
     let (code, said) = run("add_any", &["--cubin", &adds, "--sym", "M=0", "--sym", "N=40"]);
     assert_eq!(code, 0, "{said:?}");
@@ -113,7 +115,7 @@ fn whatever_goes_wrong_has_a_code() {
         ("unheard of", 1, "R0706", "status 1234"),
         ("endless", 1, "R0707", "has not ended after 1 s"),
         ("idle", 1, "S0501", "is `NaN` on the GPU"),
-        ("beyond", 1, "S0504", "behind `%out`"),
+        ("beyond", 1, "S0504", "beyond `%out`"),
     ] {
         let (status, said) = run(&folder, wrong, &["--cubin", &cubin, "--timeout", "1"]);
         let error = said.iter().find(|v| v["kind"] == "error").unwrap_or_else(|| panic!("{wrong}"));
@@ -138,7 +140,7 @@ fn a_driver_that_lacks_a_function_is_too_old() {
 fn without_a_driver_it_says_so() {
     let nothing = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nothing");
     let (status, said) = run(&nothing, "", &[]);
-    // Where there is a driver, this machine cannot tell.
+    // On a machine with a driver, the result is unknown.
     if said[0]["code"] == "R0701" {
         assert_eq!(status, 2);
     }

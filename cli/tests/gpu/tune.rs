@@ -1,4 +1,4 @@
-//! `carbyne tune` with fakes of driver and NVRTC, and who reads what it has written.
+//! `carbyne tune` with fakes of the driver and NVRTC, and commands that use its database.
 
 use crate::bench::{carbyne, machine};
 use serde_json::Value;
@@ -14,7 +14,7 @@ MatMul.set @two (%A, %B) -> (%D) acc=f16
 ";
 const FAKE: (&str, &str) = ("FAKE_GEMM", "64,64,64,nt,f16,f16");
 
-/// A file of that text in a folder.
+/// A file with this text in a folder.
 fn file(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();
@@ -32,7 +32,7 @@ fn tune(
     carbyne(folder, &[&[FAKE], variables].concat(), &[&usual[..], more].concat())
 }
 
-/// Fields of the entries of a database.
+/// The fields of the entries of a database.
 fn entries(path: &Path) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(path).unwrap();
     assert_eq!(text.lines().next(), Some("carbyne tuned 1"));
@@ -72,7 +72,7 @@ fn the_best_is_kept_and_taken() {
         assert!(candidates.iter().all(|c| c["median_us"].as_f64() >= best["median_us"].as_f64()));
     }
 
-    // Whoever decomposes takes the pins, under whatever names, and says so.
+    // Commands that decompose use the pins, independent of names, and report this.
     let renamed = file(&folder, "renamed.cby", &GEMM.replace("%A", "%x").replace("@one", "@first"));
     let pin = |name: &str| {
         let kernel = kernels.iter().find(|k| k["kernel"] == name).unwrap();
@@ -99,7 +99,7 @@ fn the_best_is_kept_and_taken() {
     assert!(code == 0 && errors.contains("note: @gemm is tuned: "), "{errors}");
     assert!(out.contains(&pin("one")), "{out}");
 
-    // Another card and another architecture have entries of their own.
+    // Another GPU and another architecture have separate entries.
     let sm_75 = ["decompose", renamed.as_str(), "--arch", "sm_75", "--tuned", at];
     let (code, _, errors) = carbyne(&folder, &[], &sm_75);
     assert!(code == 0 && !errors.contains("is tuned"), "{errors}");
@@ -107,7 +107,7 @@ fn the_best_is_kept_and_taken() {
     let other = file(&folder, "other.tuned", &other);
     let (code, _, errors) = carbyne(&folder, &[FAKE], &[&bench[..], &["--tuned", &other]].concat());
     assert!(code == 0 && !errors.contains("is tuned"), "{errors}");
-    // Tuning again replaces entries and keeps others.
+    // Tuning again replaces these entries and keeps others.
     let (code, _, errors) = tune(&folder, &[], GEMM, &["--tuned", &other]);
     assert_eq!((code, entries(Path::new(&other)).len()), (0, 4), "{errors}");
 }
@@ -118,13 +118,13 @@ fn what_was_measured_is_kept_whatever_follows() {
     let tuned = folder.join("own.tuned");
     let _ = std::fs::remove_file(&tuned);
     let at = ["--tuned", tuned.to_str().unwrap()];
-    // Three are compared and launched 25 and three times more for each of two rounds; the next
-    // kernel crashes.
+    // Three candidates are compared, and launched 25 and three times more in each of two rounds;
+    // the next kernel crashes.
     let (code, out, errors) = tune(&folder, &[("FAKE_CRASH", "100")], GEMM, &at);
     assert!(code == 1 && errors.contains("R0706"), "{code} {errors}");
     assert!(out.contains("@one: 3 of 3") && out.contains("@two: 0 of 3"), "{out}");
     assert_eq!(entries(&tuned).len(), 1);
-    // Within a kernel, too.
+    // A crash within a kernel's measurement.
     let _ = std::fs::remove_file(&tuned);
     let (code, _, errors) = tune(&folder, &[("FAKE_CRASH", "80")], GEMM, &at);
     assert!(code == 1 && errors.contains("R0706"), "{code} {errors}");
@@ -140,7 +140,7 @@ fn what_is_wrong_is_not_kept() {
     for (wrong, code, part) in [
         ("product", "S0501", "on the GPU"),
         ("idle", "S0501", "on the GPU"),
-        ("beyond", "S0504", "writes behind `%C`"),
+        ("beyond", "S0504", "writes beyond the end of `%C`"),
         ("memory", "R0705", "allocated"),
         ("endless", "R0707", "has not ended after 1 s"),
     ] {

@@ -29,7 +29,7 @@ int main() {
   CHECK((std::vector<unsigned long long>(launch.args.begin(), launch.args.begin() + 6) ==
          std::vector<unsigned long long>{0x1000, 0x2000, 0x3000, 100, 200, 48}));
 
-  // Of a tensor without elements a map of one element is encoded, as the encoder takes no extent of 0.
+  // A tensor without elements gets a map of one element, because the encoder accepts no extent of 0.
   encoded.clear();
   CHECK(gemm_any_launch(A, B, C, 0, 200, 48, nullptr, nullptr) == cudaSuccess);
   CHECK((encoded[0].extents == Modes{1, 1} && encoded[0].strides == Modes{16}));

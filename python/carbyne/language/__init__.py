@@ -1,4 +1,4 @@
-"""The words of kernels that are written in Python: types, sizes, and functions of traced tensors.
+"""The vocabulary of kernels that are written in Python: types, sizes, and functions of traced tensors.
 
 >>> import carbyne
 >>> from carbyne.language import f16, f32, relu
@@ -8,8 +8,8 @@
 >>> linear.program.kernels
 ['linear']
 
-Tensors have the operators `+ - * / @`, comparisons, reductions such as `A.max(axis=1)`, and views such as `A.T` and
-`A[0:32, :]`: see :class:`Value`. Reductions keep their modes with extent 1. A condition chooses by :func:`where`.
+Tensors support the operators `+ - * / @`, comparisons, reductions such as `A.max(axis=1)`, and views such as `A.T` and
+`A[0:32, :]`: see :class:`Value`. Reductions keep their modes with extent 1. :func:`where` selects elements by a condition.
 """
 
 from ._functions import (

@@ -1,4 +1,4 @@
-"""Errors of a kernel's text, in terms of its Python source."""
+"""Converts errors of a kernel's text to errors of its Python source."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Place = tuple[str, int]
 
 
 def in_python(error: Error, places: Sequence[Place]) -> Error:
-    """An error with the lines of the Python source, and with help in words of Python. `places` has one for each line
-    of the text."""
+    """An error with lines of the Python source, and with helps in Python syntax. `places` has one place per line of the
+    text."""
     found, lines = [], []
     for diagnostic in error.diagnostics:
         notes, at = diagnostic.notes, diagnostic.spans[0].line - 1 if diagnostic.spans else len(places)
@@ -30,7 +30,7 @@ def in_python(error: Error, places: Sequence[Place]) -> Error:
 
 
 def python_help(help: str) -> str:
-    """A help with views and operations as Python writes them."""
+    """A help with views and operations in Python syntax."""
     return re.sub(r"`([^`\n]+)`", lambda code: f"`{_code(code[1])}`", help)
 
 
@@ -48,7 +48,7 @@ def _code(code: str) -> str:
         return f"assume({_code(fact[1])})"
     if condition := re.fullmatch(r"if \((.+)\) \{", code):
         return f"with body.when({_code(condition[1]).replace(' && ', ', ')}):"
-    # Statements and types are said by methods of the builder, which the documentation lists.
+    # Methods of the builder correspond to statements and types; the documentation lists them.
     if "->" in code or re.search(r"\w:\[|^[A-Za-z]+ [({%]", code):
         return code
     code = re.sub(r"(\.tile\(\[[^\]]*)\b_\b", r"\1None", code)

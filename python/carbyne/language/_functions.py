@@ -1,5 +1,5 @@
-"""Functions of traced tensors; some take sizes and numbers, too. `math="fast"` and `math="exact"` say how exact a
-function is."""
+"""Functions of traced tensors; some also accept sizes and numbers. `math="fast"` and `math="exact"` select the accuracy
+of a function."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def sigmoid(x: Value, *, math: str | None = None) -> Value:
 
 
 def relu(x: Value, *, math: str | None = None) -> Value:
-    """The greater one of each element and 0."""
+    """The maximum of each element and 0."""
     return _of_one("relu", x, math)
 
 
@@ -82,18 +82,18 @@ def silu(x: Value, *, math: str | None = None) -> Value:
 
 
 def move(x: Value) -> Value:
-    """The elements of a view as a tensor of their own."""
+    """Copies the elements of a view to a new tensor."""
     return unary("move", x)
 
 
 def cast(x: Value, scalar: Scalar) -> Value:
-    """Elements rounded to a type."""
+    """Rounds elements to a type."""
     check_tensor("cast", x)
     return x.cast(scalar)
 
 
 def matmul(a: Value, b: Value) -> Value:
-    """Products of matrices, as `a @ b`."""
+    """The matrix product, as `a @ b`."""
     check_tensor("matmul", a)
     return a @ b
 
@@ -105,7 +105,7 @@ def max(a: Operand, b: Value) -> Value: ...
 @overload
 def max(a: Extent, b: Extent) -> Extent: ...
 def max(a: Any, b: Any) -> Any:
-    """The greater one of two tensors' elements, or of two sizes. A NaN beside a number is left out."""
+    """The maximum of elements of two tensors, or of two sizes. If one element is NaN, the result is the other one."""
     found = _both("max", a, b)
     return _sizes.larger(a, b) if found is None else found
 
@@ -117,23 +117,23 @@ def min(a: Operand, b: Value) -> Value: ...
 @overload
 def min(a: Extent, b: Extent) -> Extent: ...
 def min(a: Any, b: Any) -> Any:
-    """The lesser one of two tensors' elements, or of two sizes. A NaN beside a number is left out."""
+    """The minimum of elements of two tensors, or of two sizes. If one element is NaN, the result is the other one."""
     found = _both("min", a, b)
     return _sizes.smaller(a, b) if found is None else found
 
 
 def maximum(a: Operand, b: Operand) -> Value:
-    """The greater one of two tensors' elements; NaN if one of them is."""
+    """The maximum of elements of two tensors; NaN if either element is NaN."""
     return _of_tensors("maximum", a, b)
 
 
 def minimum(a: Operand, b: Operand) -> Value:
-    """The lesser one of two tensors' elements; NaN if one of them is."""
+    """The minimum of elements of two tensors; NaN if either element is NaN."""
     return _of_tensors("minimum", a, b)
 
 
 def where(condition: Value, a: Operand, b: Operand) -> Value:
-    """Elements of `a` where a condition holds, and of `b` elsewhere."""
+    """Elements of `a` where the condition holds, elements of `b` elsewhere."""
     if not isinstance(condition, Value):
         raise TypeError(f"the condition of `where` is a traced tensor such as `A > 0`, not {condition!r}")
     check_operands("where", a, b)
@@ -141,8 +141,8 @@ def where(condition: Value, a: Operand, b: Operand) -> Value:
 
 
 def assume(*conditions: _sizes.Condition) -> None:
-    """States facts about the sizes of the kernel that is traced, such as `assume(N % 8 == 0)`. Callers must keep them;
-    a call checks them."""
+    """States facts about the sizes of the traced kernel, such as `assume(N % 8 == 0)`. Calls check that the facts
+    hold."""
     for condition in conditions:
         if not isinstance(condition, _sizes.Condition):
             raise TypeError(f"a fact compares symbols, such as `N % 8 == 0`; found {condition!r}")
@@ -150,14 +150,13 @@ def assume(*conditions: _sizes.Condition) -> None:
 
 
 def result(name: str) -> Value:
-    """The tensor of a result of the kernel that is traced, for its coordinates: `result("Y").iota(1)`."""
+    """The tensor of a result of the traced kernel, for its coordinates: `result("Y").iota(1)`."""
     return current().result(name)
 
 
 def _of_one(function: str, x: Value, math: str | None) -> Value:
-    """A function of each element. `math=exact` asks for the smallest error, `math=fast` for the fewest cycles; else
-    the rule is that of the
-    language."""
+    """A function of each element. `math=exact` selects the smallest error, `math=fast` the fewest cycles; otherwise the
+    default of the language applies."""
     if math not in (None, "exact", "fast"):
         raise ValueError(f"`math` is `exact` or `fast`, not {math!r}")
     return unary(function, x, *([] if math is None else [f"math={math}"]))

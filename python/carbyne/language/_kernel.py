@@ -1,4 +1,4 @@
-"""Kernels that are functions of Python."""
+"""Kernels as Python functions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ._values import Value
 
 
 class Runs:
-    """A kernel that is written in Python, as a program and as a function of tensors."""
+    """A kernel that is written in Python: a program, and a function of tensors."""
 
     _function: Callable[..., Any]
 
@@ -65,7 +65,7 @@ class Runs:
         return self.program.as_op(name, **options)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Runs the kernel on tensors: on the simulator if the first one is NumPy's or on the CPU, else on its GPU."""
+        """Runs the kernel on tensors: in the simulator if the first one is a NumPy or CPU tensor, otherwise on its GPU."""
         given = (*arguments, *keywords.values())
         first = next((x for x in given if hasattr(x, "__dlpack__") or isinstance(x, np.ndarray)), None)
         if first is None:
@@ -78,7 +78,7 @@ class Runs:
 
 
 class Kernel(Runs):
-    """A kernel that a function of Python computes, made by :func:`kernel`."""
+    """A kernel whose meaning a Python function computes; :func:`kernel` creates it."""
 
     def __init__(self, function: Callable[..., Any], pins: Mapping[str, str], around: Mapping[str, Any]) -> None:
         check_function(function)
@@ -88,8 +88,8 @@ class Kernel(Runs):
         self._pins = dict(pins)
 
     def text(self, *, loc: bool = True) -> str:
-        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the
-        Python source."""
+        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` omits the lines of the Python
+        source."""
         inputs, outputs, name = self._inputs, self._outputs, self._function.__name__
         with tracing() as trace:
             arguments = {n: of_caller(trace, n, of) for n, of in inputs.items()}
@@ -105,7 +105,7 @@ class Kernel(Runs):
         result, variables = traced(self._function, list(arguments.values()))
         results = _results(self._function.__name__, result, outputs)
         check_reads(trace, arguments, results)
-        # The first result that a computed tensor is has its name; others are copies.
+        # A computed tensor takes the name of the first result that returns it; further results are copies.
         own = {id(v): output for output, v in reversed([*zip(outputs, results)]) if v.function}
         writer = Writer(trace, variables, own, {*arguments, *outputs}, loc)
         writer.block(trace.items, needed(results))
@@ -118,7 +118,7 @@ class Kernel(Runs):
         return writer.lines
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Runs the kernel on tensors: on the simulator if the first one is NumPy's or on the CPU, else on its GPU."""
+        """Runs the kernel on tensors: in the simulator if the first one is a NumPy or CPU tensor, otherwise on its GPU."""
         if is_tracing() and any(isinstance(x, Value) for x in (*arguments, *keywords.values())):
             name = self._function.__name__
             raise TypeError(
@@ -133,11 +133,11 @@ def kernel(function: Callable[..., Any], /) -> Kernel: ...
 @overload
 def kernel(**pins: str) -> Callable[[Callable[..., Any]], Kernel]: ...
 def kernel(function: Any = None, /, **pins: Any) -> Any:
-    """Makes a kernel of a function that computes tensors from tensors.
+    """Creates a kernel from a function that computes tensors from tensors.
 
-    The function is run once, on traced tensors: what it does with them is the meaning of the kernel, for which
-    `decompose` finds tiles, threads and
-    instructions. Annotations are types of tensors. Keywords are pins, such as `by="@ring[BM=128]"`.
+    The function runs once, with traced tensors. Its operations on them are the meaning of the kernel, for which
+    `decompose` finds tiles, threads and instructions. Annotations are types of tensors. Keywords are pins, such as
+    `by="@ring[BM=128]"`.
 
     >>> import carbyne, numpy as np
     >>> from carbyne.language import assume, exp, f32, symbols
@@ -168,7 +168,7 @@ def kernel(function: Any = None, /, **pins: Any) -> Any:
 
 
 def check_arguments(name: str, arguments: Iterable[str], meaning: Iterable[str]) -> None:
-    """Refuses arguments that a meaning does not read: a decomposed kernel may be called without them."""
+    """Refuses arguments that the meaning does not read, because a decomposed kernel may be called without them."""
     read = set(re.findall(r"%(\w+)", "\n".join(line.partition(" = ")[2] for line in meaning)))
     for argument in arguments:
         if argument not in read:
@@ -181,7 +181,7 @@ def pins(values: Mapping[str, object]) -> str:
 
 
 def check_function(function: Any) -> None:
-    """Refuses what cannot be traced, or whose name cannot stand in a text."""
+    """Refuses a function that cannot be traced, or whose name is not valid in a text."""
     if not hasattr(function, "__code__"):
         raise TypeError(f"a kernel is made of a function, not of {function!r}")
     name = function.__name__
@@ -209,7 +209,7 @@ def _names(tensors: Mapping[str, Any]) -> str:
 
 
 def _name_of_gpu(tensor: Any) -> str:
-    """The GPU on which a tensor lies, as PyTorch names it."""
+    """The name of a tensor's GPU in PyTorch."""
     number = getattr(tensor, "__dlpack_device__", lambda: (0, 0))()[1]
     return f"cuda:{number}"
 

@@ -1,4 +1,4 @@
-"""Sizes: integers that a program knows only at launch, and expressions of them."""
+"""Sizes: integers that are known only at launch, and expressions over them."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from typing import Union
 
 from .._expression import value_of
 
-#: A number where a size may stand.
+#: A number or a size.
 Extent = Union[int, "Size"]
 
 #: Symbols, constants and variables by their identity.
 Symbols = dict[int, "Name"]
 
-#: Tuples of sizes within each other.
+#: Maximum nesting depth of tuples of sizes.
 DEEPEST = 32
 
-#: Characters of an expression, at most. Each use of a size repeats its text.
+#: Maximum number of characters of an expression. Each use of a size repeats its text.
 _MAX_LENGTH = 10_000
 
-#: Operators of numbers, by how tightly they bind.
+#: Precedences of operators of numbers.
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "% ": 2}
 
 
 class Size:
-    """An integer that is known at launch: a symbol, a coordinate, or an expression of them.
+    """An integer that is known at launch: a symbol, a coordinate, or an expression over them.
 
     >>> from carbyne.language import symbols
     >>> M, N = symbols("M N")
     >>> (M + 1) * N // 2
     Size('(M + 1) * N / 2')
 
-    `//` and `%` are those of Python for integers that are not negative.
+    For non-negative integers, `//` and `%` are those of Python.
     """
 
     __slots__ = ("text", "_binds", "_symbols")
@@ -81,7 +81,7 @@ class Size:
         raise TypeError("sizes are integers: divide them by `//`")
 
     def __rtruediv__(self, other: object) -> Size:
-        # A quotient of constants is a number of the text.
+        # The quotient of constants is a real number in the text.
         if isinstance(other, float) and all(isinstance(s, Constant) for s in self._symbols.values()):
             value = constant_of(self)
             return Expression(f"{literal(other)} / {_within(self, 3) if value is None else value}", 2, self._symbols)
@@ -118,8 +118,8 @@ class Size:
         raise TypeError(f"`{self.text}` is no number of Python: it is known at launch")
 
 
-# None of the classes below derives from another that is made: of `a < b` Python would ask the one that derives first,
-# by `b > a`.
+# No class below derives from another instantiated class: for `a < b`, Python would first call `b > a` of the derived
+# class.
 
 
 class Expression(Size):
@@ -137,19 +137,19 @@ _made = itertools.count()
 
 
 class Name(Size):
-    """A size that has a name."""
+    """A size with a name."""
 
     __slots__ = ("typical", "number")
 
     typical: int | None
-    #: Symbols are declared in the order in which they were made.
+    #: Symbols are declared in the order of their creation.
     number: int
 
     def __init__(self, name: str, typical: int | None = None) -> None:
         self.text, self._binds = check_name(name, "a symbol", may_be_number=isinstance(self, Local)), 3
         self._symbols = {id(self): self}
         if typical is not None and (not isinstance(typical, numbers.Integral) or typical < 0):
-            raise ValueError(f"a usual value of `{name}` is an integer from 0, not {typical!r}")
+            raise ValueError(f"a typical value of `{name}` is an integer from 0, not {typical!r}")
         self.typical = typical
         self.number = next(_made)
 
@@ -158,13 +158,13 @@ class Name(Size):
 
 
 class Symbol(Name):
-    """A size that the caller of a kernel decides."""
+    """A size that the caller of a kernel determines."""
 
     __slots__ = ()
 
 
 class Constant(Name):
-    """A name for a number, which the text has, too."""
+    """A name for a number, which also appears in the text."""
 
     __slots__ = ("value", "expression", "group")
 
@@ -177,8 +177,8 @@ class Constant(Name):
 
 
 class Local(Name):
-    """A coordinate, the variable of a loop, a number, or a group of a body, which ends with its block. Its text may
-    begin with `@` or `#`."""
+    """A coordinate, a loop variable, a number, or a group of a body, valid to the end of its block. Its text may begin
+    with `@` or `#`."""
 
     __slots__ = ()
 
@@ -188,7 +188,7 @@ class Local(Name):
 
 
 class Root(Size):
-    """The square root of a constant: a number, and no size."""
+    """The square root of a constant: a real number, not a size."""
 
     __slots__ = ()
 
@@ -205,7 +205,7 @@ class Root(Size):
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """A comparison of sizes. :func:`assume` makes a fact of it."""
+    """A comparison of sizes. :func:`assume` states it as a fact."""
 
     text: str
     symbols: Symbols
@@ -218,7 +218,7 @@ class Condition:
 
 
 def symbols(names: str, **typical: int) -> tuple[Symbol, ...]:
-    """Symbols of these names, apart by spaces or commas. Keywords are usual values, by which `decompose` chooses.
+    """Symbols with these names, separated by spaces or commas. Keywords are typical values, which guide `decompose`.
 
     >>> from carbyne.language import symbols
     >>> symbols("M, N", M=4096)
@@ -226,12 +226,12 @@ def symbols(names: str, **typical: int) -> tuple[Symbol, ...]:
     """
     all = names_of(names)
     if unknown := set(typical) - set(all):
-        raise TypeError(f"`{sorted(unknown)[0]}` has a usual value and is none of the symbols")
+        raise TypeError(f"`{sorted(unknown)[0]}` has a typical value and is none of the symbols")
     return tuple(Symbol(name, typical.get(name)) for name in all)
 
 
 def constants(**values: Extent) -> tuple[Constant, ...]:
-    """Names for numbers, or for expressions of constants: `let` of the language. They are used as sizes are.
+    """Names for numbers, or for expressions over constants: `let` of the language. Use them like sizes.
 
     >>> from carbyne.language import constants
     >>> M, BM = constants(M=256, BM=64)
@@ -260,24 +260,24 @@ def root(size: Size) -> Size:
 
 
 def ceil_div(a: Extent, b: Extent) -> Extent:
-    """The quotient of sizes, rounded up."""
+    """The quotient of two sizes, rounded up."""
     if isinstance(a, int) and isinstance(b, int):
         return -(-a // b)
     return _call("ceil_div", a, b)
 
 
 def smaller(a: Extent, b: Extent) -> Extent:
-    """The smaller one of two sizes."""
+    """The smaller of two sizes."""
     return min(a, b) if isinstance(a, int) and isinstance(b, int) else _call("min", a, b)
 
 
 def larger(a: Extent, b: Extent) -> Extent:
-    """The larger one of two sizes."""
+    """The larger of two sizes."""
     return max(a, b) if isinstance(a, int) and isinstance(b, int) else _call("max", a, b)
 
 
 def text_of(size: object, depth: int = 0) -> str:
-    """A size, or a tuple of sizes, as the language writes it."""
+    """A size, or a tuple of sizes, in the syntax of the language."""
     if depth > DEEPEST:
         raise ValueError(f"tuples of sizes nest {DEEPEST} deep at most")
     if isinstance(size, tuple):
@@ -293,14 +293,14 @@ def symbols_of(size: object) -> Symbols:
 
 
 def names_of(names: object) -> list[str]:
-    """Names in a text, apart by spaces or commas."""
+    """The names in a text, separated by spaces or commas."""
     if not isinstance(names, str) or not (all := names.replace(",", " ").split()):
         raise TypeError(f'names are a text such as `"i j"`, not {names!r}')
     return all
 
 
 def check_name(name: object, what: str, *, may_be_number: bool = False) -> str:
-    """Refuses what is no name of the language. Those of tensors and threads may be numbers, such as %1."""
+    """Refuses an invalid name of the language. Names of tensors and threads may be numbers, such as %1."""
     is_name = isinstance(name, str) and name.isascii() and (name.isidentifier() or may_be_number and name.isdigit())
     if not is_name or name in ("_", "inf", "nan"):
         raise ValueError(f"{name!r} is no name of {what}: take letters, digits and `_`")
@@ -308,19 +308,19 @@ def check_name(name: object, what: str, *, may_be_number: bool = False) -> str:
 
 
 def constant_of(size: Size) -> int | None:
-    """The value of a quotient of constants, which is an integer here and a real number in the text; none for others."""
+    """The value of a quotient of constants, which is an integer here and a real number in the text; None for others."""
     parts = [size, *(s.expression for s in size._symbols.values() if isinstance(s, Constant))]
     return _value(size) if any(" / " in text_of(part) for part in parts) else None
 
 
 def number_text(size: Size) -> str:
-    """A size as a number beside elements of tensors, where the text divides constants as real numbers."""
+    """A size as an operand of elements, where the text divides constants as real numbers."""
     value = constant_of(size)
     return text_of(size) if value is None else literal(value)
 
 
 def _value(size: object) -> int | None:
-    """The value of an integer, or of an expression of constants."""
+    """The value of an integer, or of an expression over constants."""
     if isinstance(size, numbers.Integral) and not isinstance(size, bool):
         return int(size)
     if not isinstance(size, Size) or "." in size.text or "sqrt" in size.text:
@@ -335,7 +335,7 @@ def _value(size: object) -> int | None:
 
 
 def literal(number: float) -> str:
-    """A number of Python as the language writes it."""
+    """A Python number in the syntax of the language."""
     if isinstance(number, numbers.Integral):
         return _of(number).text
     if not isinstance(number, numbers.Real):
@@ -390,7 +390,7 @@ def _compare(a: Size, op: str, b: object) -> Condition:
 
 
 def _equality(a: Size, op: str, b: object) -> Condition:
-    """An equality, which Python would decide by identity if this did not know an operand."""
+    """An equality. Python would compare identities if this did not handle unknown operands."""
     found = _compare(a, op, b)
     if found is NotImplemented:
         raise TypeError(f"`{a.text}` is compared with sizes, not with {b!r}")

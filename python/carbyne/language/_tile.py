@@ -1,4 +1,4 @@
-"""Bodies of kernels that are written in Python: tiles, loops, threads and statements of the language."""
+"""Bodies of kernels that are written in Python: tiles, loops, threads and statements."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ T = TypeVar("T")
 
 
 class Threads:
-    """Threads of a block, or blocks of a grid. Indices and ranges choose some: `threads[0:32]`. :func:`group` names
-    them."""
+    """Threads of a block, or blocks of a grid. Indices and ranges select some of them: `threads[0:32]`. :func:`group`
+    gives them a name."""
 
     __slots__ = ("text", "sizes", "lines", "head", "at")
 
     def __init__(
         self, text: str, sizes: Sequence[Mode] = (), lines: Sequence[str] = (), head: str = "", at: Sequence[str] = ()
     ) -> None:
-        #: The threads as the language writes them.
+        #: The threads in the syntax of the language.
         self.text = text
-        #: Sizes in the text.
+        #: The sizes in the text.
         self.sizes = tuple(sizes)
-        #: Statements before the kernel that declare them.
+        #: Statements before the kernel that declare the threads.
         self.lines = tuple(lines)
-        #: Words of the kernel's head for them, and names of coordinates there.
+        #: The text for the threads in the kernel's head, and names of coordinates there.
         self.head = head or text
         self.at = tuple(at)
 
@@ -65,20 +65,20 @@ class Threads:
         )
 
     def tile(self, sizes: Sequence[Mode], steps: Sequence[Mode] | None = None) -> Threads:
-        """Groups of so many threads, such as warps: `threads.tile([32])`. `steps` says how far apart the threads of a
-        group are: `threads.tile([4], [8])`."""
+        """Groups of threads of this size, such as warps: `threads.tile([32])`. `steps` are the distances between the
+        threads of a group: `threads.tile([4], [8])`."""
         return self._view(tiles(sizes, steps), (*sizes, *(steps or ())))
 
     def scalar(self) -> Threads:
-        """Each thread for itself."""
+        """Each thread separately."""
         return self._view(".scalar()", ())
 
     def elect(self) -> Threads:
-        """One thread of them."""
+        """One of the threads."""
         return self._view(".elect()", ())
 
     def reshape(self, shape: Sequence[Extent], steps: Sequence[Extent]) -> Threads:
-        """The same threads under other coordinates."""
+        """The threads under other coordinates."""
         return self._view(reshaped(shape, steps), (*shape, *steps))
 
     def _view(self, text: str, sizes: Sequence[Mode]) -> Threads:
@@ -86,8 +86,8 @@ class Threads:
 
 
 def group(name: str, of: TensorType | Mapping[str, Extent] | Threads) -> Threads:
-    """Threads or blocks under a name, before a kernel whose `threads` or `grid` they are: threads such as
-    `thread[32]`, which the kernel declares, blocks by coordinates and extents, `{"i": 4}`, or threads of others,
+    """A name for threads or blocks, declared before a kernel that uses them as `threads` or `grid`. They are threads
+    such as `thread[32]`, blocks by coordinates and extents, `{"i": 4}`, or parts of other groups,
     `grid.tile([2, 1])`.
 
     >>> from carbyne.language import block, group
@@ -116,7 +116,7 @@ def group(name: str, of: TensorType | Mapping[str, Extent] | Threads) -> Threads
 
 
 class New:
-    """A tensor that a statement declares. Parts of its type that are left out follow from the statement."""
+    """A tensor that a statement declares. Omitted parts of its type follow from the statement."""
 
     def __init__(self, type: TensorType | None = None, memory: str = "", **attributes: object) -> None:
         self.type = None if type is None else check_type(type)
@@ -125,11 +125,11 @@ class New:
 
     @property
     def symbols(self) -> Symbols:
-        """Symbols in its type."""
+        """The symbols in the type."""
         return symbols_of(_sizes(self.attributes.values())) | (self.type.symbols if self.type else {})
 
     def text(self) -> str:
-        """What stands behind the name."""
+        """The text after the name."""
         if self.type is None and not self.memory:
             return ""
         attributes = [_attribute(key, value) for key, value in self.attributes.items() if value is not False]
@@ -137,14 +137,14 @@ class New:
         return f":{of}" + (f"{{{', '.join(attributes)}}}" if attributes else "")
 
 
-#: The memory of a tensor that is declared, its type, or more of it.
+#: The memory of a declared tensor, its type, or more details.
 Declared = Union[str, TensorType, New, None]
 
-#: Where a statement writes: a view, or a tensor that it declares.
+#: The output of a statement: a view, or a tensor that the statement declares.
 Output = Union[Value, Declared]
 
 
-#: Executors of a spec: threads, or blocks and threads.
+#: The executor of a spec: threads, or blocks and threads.
 Executor = Union[Threads, tuple[Threads, ...], None]
 
 #: The blocks or threads of a kernel.
@@ -152,14 +152,14 @@ Grid = Union[Mapping[str, Extent], Threads, None]
 
 
 class Builder:
-    """Writes the body of a kernel: each method is a statement of the language, in the order of calls.
+    """Writes the body of a kernel. Each method is a statement of the language, in the order of calls.
 
-    `b[name]` is a tensor of the kernel's results. `view[...] = value` and `view[i, j] = value` store.
+    `b[name]` is a result tensor of the kernel. `view[...] = value` and `view[i, j] = value` store.
     """
 
     def __init__(self, trace: Trace, blocks: Threads, threads: Threads) -> None:
         self._trace = trace
-        #: The coordinates of the block, in the order of `grid`, and those of the thread if `threads` names them.
+        #: The coordinates of the block in the order of `grid`, and those of the thread if `threads` names them.
         self.at = tuple(trace.local(f"@{n}") for n in (*blocks.at, *threads.at))
         #: All threads of a block.
         self.threads = Threads(threads.text)
@@ -177,22 +177,22 @@ class Builder:
     # ---- Tensors
 
     def tensor(self, type: TensorType, value: float, memory: str = "") -> Value:
-        """A tensor whose elements are all a number: `%c:[64,64].f32 = 0`."""
+        """A tensor whose elements are all equal to a number: `%c:[64,64].f32 = 0`."""
         new = New(check_type(type), memory)
         (out,) = self._outputs([new])
         self._write([out, new.text(), f" = {literal(value)}"], [out])
         return out
 
     def allocate(self, type: TensorType, memory: str, **attributes: object) -> Value:
-        """A tensor that nothing is written to yet. Attributes are those of types: `swizzle=(3, 4, 3)`, `align=128`,
-        `open=True`, and `tv=(shape, strides, threads)` of registers, as in :meth:`Value.tv`."""
+        """A tensor without values. Attributes are those of types: `swizzle=(3, 4, 3)`, `align=128`, `open=True`, and for
+        registers `tv=(shape, strides, threads)`, as in :meth:`Value.tv`."""
         new = New(check_type(type), memory, **attributes)
         (out,) = self._outputs([new])
         self._write(["Allocate ", out, new.text()], [out])
         return out
 
     def let(self, **values: Extent) -> Any:
-        """Names for numbers: `i, j = b.let(i=t // N, j=t % N)`. Returns one size, or a tuple of several."""
+        """Names for numbers: `i, j = b.let(i=t // N, j=t % N)`. Returns a size, or a tuple of sizes."""
         if not values:
             raise TypeError("a name and a number are wanted: `b.let(n=4)`")
         text = ", ".join(f"{check_name(name, 'a number')} = {text_of(value)}" for name, value in values.items())
@@ -200,7 +200,7 @@ class Builder:
         return _one_or_all([self._trace.local(name) for name in values])
 
     def number(self, name: str, element: Value) -> Size:
-        """An element of a tensor of integers as a number, of indices and bounds."""
+        """An element of an integer tensor as a number, for indices and bounds."""
         if not isinstance(element, Value):
             raise TypeError(f"a number is an element of a traced tensor, such as `offsets[g]`, not {element!r}")
         self._write([f"@{check_name(name, 'a number')} = ", element])
@@ -211,7 +211,7 @@ class Builder:
     def spec(
         self, kind: str, inputs: Sequence[Any], outputs: Sequence[Output], *, on: Executor = None, **attributes: Any
     ) -> Any:
-        """A spec of any kind, such as `Reduction.sum`. Returns the tensor that it declares, or a tuple of several, or
+        """A spec of any kind, such as `Reduction.sum`. Returns the declared tensor, a tuple of declared tensors, or
         None."""
         head, declared = self._head(kind, inputs, outputs, on, attributes)
         self._write(head, declared, is_spec=True)
@@ -226,16 +226,16 @@ class Builder:
         on: Executor = None,
         **attributes: Any,
     ) -> Block[Any]:
-        """A spec with statements of its own."""
+        """A spec with a body."""
         head, declared = self._head(kind, inputs, outputs, on, attributes)
         return Block(self._trace, "body", head, declared, lambda: _one_or_all(declared))
 
     def move(self, source: Value, to: Output = None, *, on: Executor = None, **attributes: Any) -> Any:
-        """Copies a tensor into a view, or into a new tensor: in registers, in a memory such as `"SH"`, or of a type."""
+        """Copies a tensor to a view, or to a new tensor: in registers, in a memory such as `"SH"`, or of a type."""
         return self.spec("Move", [source], [to], on=on, **attributes)
 
     def matmul(self, a: Value, b: Value, c: Output, *, on: Executor = None, **attributes: Any) -> Any:
-        """Adds a product of matrices to `c`."""
+        """Adds a matrix product to `c`."""
         return self.spec("MatMul", [a, b], [c], on=on, **attributes)
 
     # ---- Control
@@ -250,7 +250,7 @@ class Builder:
         stages: Extent | None = None,
         unroll: bool | None = None,
     ) -> Block[Size]:
-        """A loop. So many iterations as `stages` says may be under way."""
+        """A loop. Up to `stages` iterations may overlap."""
         check_name(name, "a loop's variable")
         begins, ends, steps = map(text_of, (start, end, step))
         head = f"for ({name} = {begins}; {name} < {ends}; {name} += {steps})"
@@ -273,7 +273,7 @@ class Builder:
         return Block(self._trace, "when", [f"if ({text})"])
 
     def otherwise(self) -> Block[None]:
-        """Statements that are executed if the conditions of the `when` before do not hold."""
+        """Statements that are executed if the conditions of the preceding `when` do not hold."""
         before = self._trace.items[-1] if self._trace.items else None
         if not isinstance(before, Statement) or before.body is None or not str(before.parts[0]).startswith("if ("):
             raise RuntimeError("`otherwise` stands behind a `when`, without a statement between")
@@ -282,8 +282,8 @@ class Builder:
     # ---- Threads
 
     def group(self, name: str, threads: Threads, type: TensorType | None = None) -> Threads:
-        """A name for threads: `#warps = #cta.tile([32])`. A type such as `thread[32].array(4)` is compared with
-        theirs."""
+        """A name for threads: `#warps = #cta.tile([32])`. The threads must have the given type, such as
+        `thread[32].array(4)`."""
         text = f"#{check_name(name, 'a group', may_be_number=True)}"
         self._write(
             [f"{text}{f':{check_type(type).text()}' if type else ''} = {_threads(threads).text}"], sizes=threads.sizes
@@ -291,21 +291,21 @@ class Builder:
         return Threads(text, [self._trace.local(text)])
 
     def indices(self, names: str, threads: Threads) -> Any:
-        """The coordinates of the thread that executes the statement: one, or a tuple of several."""
+        """The coordinates of the executing thread: a size, or a tuple of sizes."""
         all = [check_name(name, "a coordinate") for name in names_of(names)]
         text = f"{', '.join(f'@{name}' for name in all)} = {_threads(threads).text}.indices()"
         self._write([text], sizes=threads.sizes)
         return _one_or_all([self._trace.local(f"@{name}") for name in all])
 
     def barrier(self, threads: Threads | None = None) -> None:
-        """All threads wait for each other, those of the block or of a group."""
+        """A barrier for all threads of the block, or of a group."""
         if threads is None:
             self._write(["barrier"])
         else:
             self._write([f"barrier({_threads(threads).text})"], sizes=threads.sizes)
 
     def sync(self, operation: str, *arguments: Value | Extent) -> None:
-        """A statement of synchronization, such as `sync("mbarrier.wait", full[s], parity)`."""
+        """A synchronization statement, such as `sync("mbarrier.wait", full[s], parity)`."""
         if not isinstance(operation, str) or not re.fullmatch(r"\w+(\.\w+)?", operation):
             raise ValueError(f"{operation!r} is no operation such as `async.wait`")
         parts: list[str | Value] = [operation]
@@ -358,7 +358,7 @@ class Builder:
 
 
 class Block(Generic[T]):
-    """Statements between braces: what `with` begins and ends."""
+    """Statements between braces; `with` begins and ends them."""
 
     def __init__(
         self,
@@ -371,7 +371,7 @@ class Block(Generic[T]):
         self._trace = trace
         self._statement = Statement(list(parts), list(declares), is_spec=method == "body")
         self._value = value
-        #: How it is used in an error, and where it was made.
+        #: The syntax for error messages, and the place of creation.
         self.use = f"`with b.{method}(..):`"
         self.place = trace.here()
         self._outside: list[Value | Statement] = []
@@ -395,7 +395,7 @@ class Block(Generic[T]):
         return f"<block of {self.use}>"
 
     def __exit__(self, kind: object, *_: object) -> None:
-        # After an exception nothing is written.
+        # Write nothing after an exception.
         if kind is not None:
             return
         trace, inside = self._trace, self._statement.body
@@ -411,7 +411,7 @@ class Block(Generic[T]):
 
 
 class Tile(Runs):
-    """A kernel whose body is written in Python, made by :func:`tile`."""
+    """A kernel whose body is written in Python; :func:`tile` creates it."""
 
     def __init__(
         self, function: Callable[..., Any], around: Mapping[str, Any], kind: str, grid: Grid, threads: Extent | Grid,
@@ -441,8 +441,8 @@ class Tile(Runs):
         self._threads = None if threads is None else _group("cta", threads)
 
     def text(self, *, loc: bool = True) -> str:
-        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` leaves out lines of the
-        Python source."""
+        """The kernel in the language of carbyne, as `carbyne fmt` prints it. `loc=False` omits the lines of the Python
+        source."""
         inputs, outputs, name = self._inputs, self._outputs, self._function.__name__
         meaning: list[str] = []
         with tracing() as trace:
@@ -483,11 +483,12 @@ def tile(
     means: Kernel | None = None,
     **attributes: Any,
 ) -> Callable[[Callable[..., Any]], Tile]:
-    """Makes a kernel of a function that writes its body: tiles, loops and threads.
+    """Creates a kernel from a function that writes its body: tiles, loops and threads.
 
-    The function's first argument is a :class:`Builder`; the others are tensors. `grid` has names and extents of the
-    grid's modes, `threads` is the number of threads of a block, or has names and extents, too; without it the kernel is
-    a spec without a body. Both may be a :func:`group`. `means` is a kernel that says what this one computes, with which it is compared.
+    The first argument of the function is a :class:`Builder`; the others are tensors. `grid` maps names to extents of
+    the grid's modes. `threads` is the number of threads of a block, or also maps names to extents; without it, the
+    kernel is a spec without a body. Both may be a :func:`group`. `means` is a kernel with the meaning of this one, for
+    comparison.
 
     >>> import carbyne, numpy as np
     >>> from carbyne.language import cast, f16, f32
@@ -537,7 +538,7 @@ def _group(name: str, of: Any) -> Threads:
 
 
 def _one_or_all(made: Sequence[Any]) -> Any:
-    """The only one, a tuple of several, or None."""
+    """The only item, a tuple of several, or None."""
     return made[0] if len(made) == 1 else tuple(made) or None
 
 
@@ -557,14 +558,14 @@ def _operand(kind: str, operand: object) -> str | Value:
 
 
 def _sizes(values: Iterable[object]) -> tuple[object, ...]:
-    """All that may have sizes among values of attributes, threads among them."""
+    """All values of attributes that may contain sizes, including threads."""
     return tuple(
         _sizes(v) if isinstance(v, tuple) else _sizes(v.sizes) if isinstance(v, Threads) else v for v in values
     )
 
 
 def _roots(trace: Trace, items: Sequence[Value | Statement]) -> Iterator[Value]:
-    """Tensors that statements read, and those whose type is stated."""
+    """The tensors that statements read, and the tensors with stated types."""
     for item in items:
         if isinstance(item, Statement):
             yield from item.reads()

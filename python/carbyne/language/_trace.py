@@ -1,4 +1,4 @@
-"""Running a function of Python on traced tensors, and the text that this makes."""
+"""Runs a Python function on traced tensors, and writes the text of its operations."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from ._sizes import (
 from ._types import Scalar, TensorType, check_type
 from ._values import SIGNS, Operand, Value
 
-#: Files of this package, whose lines are nobody's source.
+#: The folder of this package, whose lines are not user source.
 _OWN = os.path.dirname(__file__)
 
-#: How tightly operators bind.
+#: Precedences of operators.
 _BINDS = {"add": 2, "sub": 2, "mul": 3, "div": 3, "lt": 1, "le": 1, "gt": 1, "ge": 1, "eq": 1, "ne": 1}
 
-#: Operations that stand within each other in one statement.
+#: Maximum number of nested operations in one statement.
 _DEPTH = 16
 
 _current: ContextVar[Trace | None] = ContextVar("carbyne_trace", default=None)
 
 
 def current() -> Trace:
-    """The kernel that is traced."""
+    """The kernel that is being traced."""
     trace = _current.get()
     if trace is None:
         raise RuntimeError("no kernel is traced: call this within a function of `@carbyne.kernel`")
@@ -55,42 +55,42 @@ def current() -> Trace:
 
 
 def is_tracing() -> bool:
-    """Whether a kernel is traced."""
+    """Whether a kernel is being traced."""
     return _current.get() is not None
 
 
 class Trace:
-    """What a function does with its tensors, as statements of the language."""
+    """The operations of a function on its tensors, as statements of the language."""
 
     def __init__(self) -> None:
-        #: Whether a body is written, in which tensors are stored.
+        #: Whether a body is written, which stores to tensors.
         self.is_body = False
-        #: Tensors and statements of the block that is written, in order.
+        #: Tensors and statements of the current block, in order.
         self.items: list[Value | Statement] = []
-        #: Names that tensors were given, by their identity, and names of variables of blocks that have ended.
+        #: Names given to tensors, by identity, and names of variables of closed blocks.
         self.wishes: dict[int, str] = {}
         self.names: dict[int, str] = {}
-        #: Types that tensors have in the text, by their identity.
+        #: Stated types of tensors, by identity.
         self.types: dict[int, str] = {}
-        #: Types of tensors that :func:`tensor` has made.
+        #: Types of tensors that :func:`tensor` created.
         self.tensors: dict[str, TensorType] = {}
-        #: Types of tensors of the caller, by their identity.
+        #: Types of the caller's tensors, by identity.
         self.arguments: dict[int, TensorType | Part] = {}
-        #: Tensors of the kernel's results.
+        #: The result tensors of the kernel.
         self.results: dict[str, Value] = {}
-        #: Tensors of the meaning of a body. Identities of tensors are keys, so that none may be used again.
+        #: Tensors of the meaning of a body. They are kept alive because identities are used as keys.
         self.kept: list[object] = []
         #: Blocks that no `with` has entered.
         self.waiting: list[Any] = []
-        #: Symbols by their names.
+        #: Symbols by name.
         self.symbols: dict[str, Name] = {}
-        #: Variables of the blocks that are open.
+        #: Variables of the open blocks.
         self.scopes: list[dict[int, Local]] = [{}]
         self.facts: list[Condition] = []
 
     def uses(self, symbols: Symbols) -> None:
-        """Notes symbols that the program declares. Refuses variables of blocks that have ended, and two sizes of one
-        name."""
+        """Registers symbols for the declarations of the program. Refuses variables of closed blocks, and two sizes with
+        one name."""
         for symbol in symbols.values():
             name = symbol.text
             if isinstance(symbol, Local):
@@ -109,19 +109,19 @@ class Trace:
                 self.symbols[name] = symbol
 
     def local(self, text: str) -> Local:
-        """A variable of the block that is written."""
+        """A variable of the current block."""
         made = Local(text)
         self.scopes[-1][id(made)] = made
         return made
 
     def result(self, name: str) -> Value:
-        """A tensor of the kernel's results."""
+        """A result tensor of the kernel."""
         if not isinstance(name, str) or name not in self.results:
             raise KeyError(f"there is no result `{name}`; there are {', '.join(self.results)}")
         return self.results[name]
 
     def add(self, item: Value | Statement) -> None:
-        """Adds a tensor or a statement to the block. Refuses tensors of other kernels."""
+        """Adds a tensor or a statement to the current block. Refuses tensors of other kernels."""
         if isinstance(item, Statement):
             item.place = self.here()
         for value in item.reads():
@@ -136,7 +136,7 @@ class Trace:
         self.items.append(item)
 
     def store(self, place: Value, value: Operand, is_whole: bool) -> None:
-        """Writes a tensor into a view or into a whole tensor."""
+        """Stores a tensor to a view or to a whole tensor."""
         if not self.is_body:
             raise TypeError("a kernel of `@carbyne.kernel` stores nothing: return its results")
         if not isinstance(value, Value):
@@ -146,7 +146,7 @@ class Trace:
         self.add(Statement([place, " = ", value], is_store=True, is_whole=is_whole))
 
     def assume(self, fact: Condition) -> None:
-        """Notes a fact about symbols."""
+        """Registers a fact about symbols."""
         if not any(type(symbol) is Symbol for symbol in fact.symbols.values()):
             raise ValueError(f"`{fact.text}` is about no symbol: nothing can be assumed of it")
         self.uses(fact.symbols)
@@ -161,7 +161,7 @@ class Trace:
             raise RuntimeError("a block of `with` has not ended")
 
     def here(self) -> Place | None:
-        """File and line of the Python source that calls into this package."""
+        """The file and line of the Python source that calls this package."""
         frame = caller()
         return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
@@ -171,7 +171,7 @@ def _at(place: Place | None) -> str:
 
 
 def caller() -> FrameType | None:
-    """The frame that calls into this package."""
+    """The stack frame that calls this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_OWN):
         frame = frame.f_back
@@ -179,7 +179,7 @@ def caller() -> FrameType | None:
 
 
 def traced(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
-    """Calls a function. Returns its result and its variables at the end, by which tensors are named."""
+    """Calls a function. Returns its result and its variables at the end, which give names to tensors."""
     variables: dict[str, Any] = {}
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
@@ -187,7 +187,7 @@ def traced(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any,
             variables.update(frame.f_locals)
 
     before = sys.getprofile()
-    # A profiler in C cannot be put back: traces of lines tell the end of a function, too.
+    # A profiler written in C cannot be restored, so use line tracing to detect the end of the function.
     get, put = (sys.getprofile, sys.setprofile) if before is None or callable(before) else (sys.gettrace, sys.settrace)
     before = get()
     put(watch if put is sys.setprofile else lambda frame, event, _: watch)
@@ -201,7 +201,7 @@ def traced(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any,
 
 @contextmanager
 def tracing() -> Iterator[Trace]:
-    """A new kernel that is traced."""
+    """Starts tracing a new kernel."""
     trace = Trace()
     token = _current.set(trace)
     try:
@@ -213,10 +213,10 @@ def tracing() -> Iterator[Trace]:
 def parameters(
     function: Callable[..., Any], around: Mapping[str, Any], *, skipped: int = 0
 ) -> tuple[dict[str, TensorType | Part], dict[str, TensorType | Part]]:
-    """The types of a function's arguments and of its results, by name. `around` has the variables where the function
-    is defined; the first arguments may be skipped. Arguments that are updated in place are results, too."""
+    """The types of a function's arguments and results, by name. `around` contains the variables at the definition of
+    the function; the first arguments may be skipped. Arguments that are updated in place are also results."""
     name = function.__name__
-    # Annotations are texts under `from __future__ import annotations`.
+    # With `from __future__ import annotations`, annotations are strings.
     types = inspect.get_annotations(function, eval_str=True, locals=dict(around))
     results = types.pop("return", None)
     inputs: dict[str, TensorType | Part] = {}
@@ -251,14 +251,14 @@ def parameters(
 
 
 def text_name(name: str) -> str:
-    """The name in the text of a variable: `from_` is %from, and `_1` is %1, which Python has no names for."""
+    """The name of a variable in the text. `from_` is %from, and `_1` is %1, because Python has no such names."""
     if keyword.iskeyword(name[:-1]) and name.endswith("_"):
         return name[:-1]
     return name[1:] if name[:1] == "_" and name[1:].isdigit() else name
 
 
 def tensor_type(of: Any, what: str) -> TensorType | Part:
-    """The type that an annotation means. A scalar alone is a number."""
+    """The type of an annotation. A scalar type alone is the type of a number."""
     if isinstance(of, Scalar):
         return TensorType(of, ())
     if isinstance(of, TensorType):
@@ -269,7 +269,7 @@ def tensor_type(of: Any, what: str) -> TensorType | Part:
 
 
 class Part:
-    """A view of a tensor of the caller, as the type of an argument or a result."""
+    """A view of a caller's tensor as the type of an argument or result."""
 
     def __init__(self, view: Value) -> None:
         root = view
@@ -297,7 +297,7 @@ class Part:
 
 
 def tensor(name: str, type: TensorType) -> Value:
-    """A tensor of the caller of which arguments or results of a kernel are views.
+    """A tensor of the caller whose views are arguments or results of a kernel.
 
     >>> import carbyne, numpy as np
     >>> from carbyne.language import f32, tensor
@@ -317,66 +317,65 @@ def tensor(name: str, type: TensorType) -> Value:
 
 @dataclass
 class Statement:
-    """A statement that is no operation on tensors."""
+    """A statement that is not an operation on tensors."""
 
-    #: Texts, and tensors that stand between them.
+    #: Texts and the tensors between them.
     parts: list[str | Value]
-    #: Tensors that it declares.
+    #: Tensors that the statement declares.
     declares: list[Value] = field(default_factory=list)
-    #: The statements between its braces.
+    #: The statements between the braces.
     body: list[Value | Statement] | None = None
-    #: Whether it stores what an expression computes.
+    #: Whether the statement stores the value of an expression.
     is_store: bool = False
-    #: Whether that is into a whole tensor, where a name alone would be another name and no store.
+    #: Whether it stores to a whole tensor. Then a name alone would only rename a tensor.
     is_whole: bool = False
-    #: Whether it is a spec, which says its place.
+    #: Whether the statement is a spec, which has a place attribute.
     is_spec: bool = False
     #: File and line of the Python source.
     place: Place | None = None
 
     def reads(self) -> Iterator[Value]:
-        """The tensors in its text."""
+        """The tensors in the text of the statement."""
         return (part for part in self.parts if isinstance(part, Value))
 
 
 class Line(str):
-    """A line of the text, and the place in the Python source that it comes from."""
+    """A line of the text, with its place in the Python source."""
 
     place: Place | None = None
 
 
 def line_of(text: str, place: Place | None) -> Line:
-    """A line from a place."""
+    """A line with a place."""
     line = Line(text)
     line.place = place
     return line
 
 
 class Writer:
-    """Writes blocks. Tensors without a name that are read once stand where they are read, if no statement lies
-    between."""
+    """Writes blocks. A tensor without a name that is read once is written at its use, if no statement lies between."""
 
     def __init__(
         self, trace: Trace, variables: Mapping[str, Any], results: Mapping[int, str], taken: set[str], places: bool
     ) -> None:
-        #: Names that the function gave, and those of results, by the identity of the tensor.
+        #: Names from the function's variables and results, by the identity of the tensor.
         self.names = named(variables.items()) | trace.names | trace.wishes
         self.results = results
         self.types = trace.types
-        #: Names that the block has, and those around it.
+        #: Names in the block and in enclosing blocks.
         self.taken = taken
-        #: Results that are written.
+        #: Results that have been written.
         self.replaced: set[str] = set()
         self.places = places
         self.lines: list[str] = []
         self.count = 0
-        #: Operations within each other in the expression of a tensor that has no name.
+        #: Depths of expressions of tensors without a name.
         self.depths: dict[int, int] = {}
-        #: Tensors of which views are taken, and which are indices in these: they stand where they are computed.
+        #: Tensors with views, and tensors used as indices. They are written where they are computed.
         self.bases: set[int] | None = None
 
     def block(self, items: Sequence[Value | Statement], needed: set[int]) -> None:
-        """Writes statements in their order, and operations where they are needed."""
+        """Writes statements in order, and operations where they are needed."""
         if self.bases is None:
             self.bases = set(_bases(items))
         last = _last_reads(items)
@@ -401,7 +400,7 @@ class Writer:
             *_, stored = statement.reads()
             is_move = stored.name is not None or _is_view(stored)
             place = self.place(statement)
-            # An operation that is stored at once has its own place.
+            # An operation that is stored immediately has its own place.
             if is_move and (statement.is_whole or place):
                 texts[-1] = f"move({', '.join([texts[-1], *place])})"
         if statement.is_spec:
@@ -418,11 +417,11 @@ class Writer:
         self.lines.append(line_of("}", statement.place))
 
     def part(self, value: Value) -> str:
-        """A tensor in a statement."""
+        """The text of a tensor in a statement."""
         return self.expression(value) if value.name is None else self.called(value)
 
     def called(self, value: Value) -> str:
-        """The name of a tensor that has one. Refuses an argument that a result has replaced."""
+        """The name of a tensor. Refuses an argument that a result has replaced."""
         if value.name in self.replaced and not value.function:
             raise TypeError(
                 f"`{value.name}` is updated in place and read afterwards: keep it, `old = move({value.name})`, or "
@@ -431,7 +430,7 @@ class Writer:
         return f"%{value.name}"
 
     def fresh(self, wish: str | None) -> str:
-        """A name that is not taken yet."""
+        """An unused name."""
         name = wish
         while name is None or name in self.taken:
             self.count += 1
@@ -440,7 +439,7 @@ class Writer:
         return name
 
     def statement(self, value: Value) -> None:
-        """Writes what computes a tensor, under a name."""
+        """Writes the statement that computes a tensor, under a name."""
         text = self.expression(value)
         name = self.results.get(id(value)) or self.fresh(self.names.get(id(value)))
         type = self.types.get(id(value))
@@ -450,20 +449,20 @@ class Writer:
             self.replaced.add(name)
 
     def keep(self, value: Value, is_near: bool, is_flat: bool) -> None:
-        """Writes a tensor's statement where it is computed, if the tensor is to have a name."""
+        """Writes the statement of a tensor where it is computed, if the tensor needs a name."""
         is_named = any(id(value) in known for known in (self.results, self.names, self.types))
         is_apart = not _is_view(value) and (value.uses > 1 or not is_near or id(value) in (self.bases or ()))
         if value.name is None and (is_named or is_apart or not is_flat):
             self.statement(value)
 
     def name_of(self, value: Value) -> str:
-        """The name of a tensor that must have one."""
+        """The name of a tensor that needs a name."""
         if value.name is None:
             self.statement(value)
         return self.called(value)
 
     def expression(self, value: Value, binds: int = 0) -> str:
-        """What computes a tensor."""
+        """The expression that computes a tensor."""
         function, operands = value.function, value.operands
         if function == "[]":
             others = iter(operands[1:])
@@ -483,7 +482,7 @@ class Writer:
         return f"{function}({', '.join(parts + place)})"
 
     def place(self, of: Value | Statement) -> list[str]:
-        """The attribute that says where an operation comes from."""
+        """The place attribute of an operation."""
         if not self.places or of.place is None:
             return []
         file, line = of.place
@@ -491,11 +490,11 @@ class Writer:
         return [f'loc="{name}:{line}"']
 
     def viewed(self, value: Any) -> str:
-        """A tensor or a view, of which a view is taken."""
+        """The text of a tensor or view whose view is taken."""
         return self.expression(value) if _is_view(value) and value.name is None else self.name_of(value)
 
     def operand(self, operand: Any, binds: int) -> str:
-        """An operand of an operation."""
+        """The text of an operand of an operation."""
         if isinstance(operand, Value):
             return self.called(operand) if operand.name else self.expression(operand, binds)
         if isinstance(operand, Size):
@@ -505,7 +504,7 @@ class Writer:
 
 
 def _bases(items: Sequence[Value | Statement]) -> Iterator[int]:
-    """Identities of tensors of which views are taken or which are stored into, and of indices in views."""
+    """Identities of tensors with views, of tensors that are stored to, and of indices in views."""
     for item in items:
         if isinstance(item, Statement):
             if item.is_store:
@@ -516,7 +515,7 @@ def _bases(items: Sequence[Value | Statement]) -> Iterator[int]:
 
 
 def _last_reads(items: Sequence[Value | Statement]) -> dict[int, int]:
-    """The last item of a block that reads a tensor; those in bodies read it far away."""
+    """The last item of a block that reads each tensor; reads in bodies count as far away."""
     last: dict[int, int] = {}
     for i, item in enumerate(items):
         last |= {id(value): i for value in item.reads()}
@@ -533,7 +532,7 @@ def named(variables: Iterable[tuple[str, Any]]) -> dict[int, str]:
 
 
 def needed(roots: Iterable[Value]) -> set[int]:
-    """Identities of tensors from which others are computed, and of these."""
+    """Identities of these tensors and of all tensors that they depend on."""
     found: set[int] = set()
     todo = list(roots)
     while todo:
@@ -545,7 +544,7 @@ def needed(roots: Iterable[Value]) -> set[int]:
 
 
 def check_reads(trace: Trace, arguments: Mapping[str, Value], results: Sequence[Value]) -> None:
-    """Refuses to read elements of a result, of which coordinates alone are known."""
+    """Refuses reads of elements of a result, because only its coordinates are known."""
     unknown = {id(value): name for name, value in trace.results.items() if name not in arguments}
     values = [item for item in trace.items if isinstance(item, Value)]
     read = [operand for v in values for operand in (v.operands[1:] if _is_view(v) else v.operands)]
@@ -567,7 +566,7 @@ def of_caller(trace: Trace, name: str, type: TensorType | Part) -> Value:
 
 
 def place_of(function: Callable[..., Any]) -> Place:
-    """Where a function is defined."""
+    """The place of a function's definition."""
     return function.__code__.co_filename, function.__code__.co_firstlineno
 
 
@@ -578,7 +577,7 @@ def whole(
     spec: Sequence[str],
     place: Place,
 ) -> str:
-    """A program of one kernel, as `carbyne fmt` prints it. `place` is that of the kernel."""
+    """A program of one kernel, as `carbyne fmt` prints it. `place` is the place of the kernel."""
     for of in tensors.values():
         trace.uses(of.symbols)
     declared = sorted(trace.symbols.values(), key=lambda symbol: symbol.number)

@@ -1,4 +1,4 @@
-"""Types of tensors, as annotations of a kernel's parameters."""
+"""Types of tensors, for annotations of a kernel's parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Union
 
 from ._sizes import DEEPEST, Extent, Symbol, Symbols, symbols_of, text_of
 
-#: An extent or a stride; a tuple for a mode of several.
+#: An extent or a stride; a tuple for a hierarchical mode.
 Mode = Union[Extent, tuple["Mode", ...]]
 
 
@@ -31,33 +31,33 @@ class TensorType:
 
     scalar: Scalar
     shape: tuple[Mode, ...]
-    #: Elements from one to the next along each mode; None is row-major.
+    #: Strides along each mode, in elements; None means row-major.
     stride: tuple[Mode, ...] | None = None
-    #: Levels around: the shapes and strides of arrays of such tensors, the outermost first.
+    #: Outer levels: shapes and strides of arrays of such tensors, the outermost first.
     around: tuple[tuple[tuple[Mode, ...], tuple[Mode, ...] | None], ...] = ()
-    #: Facts about its integers, as the language writes it.
+    #: Facts about integer elements, in the syntax of the language.
     values: str = ""
-    #: Symbols in what is known.
+    #: Symbols in these facts.
     _more: Symbols = field(default_factory=dict)
 
     def strides(self, *strides: Mode) -> TensorType:
-        """The type with distances from one element to the next, in elements."""
+        """The type with these strides, in elements."""
         return replace(self, stride=_strides(self.shape, strides))
 
     def array(self, *shape: Mode, strides: Sequence[Mode] | None = None) -> TensorType:
-        """The type of so many of these tensors, one behind the other or `strides` elements apart. An index picks
-        one."""
+        """The type of an array of such tensors, consecutive or `strides` elements apart. An index selects one
+        tensor."""
         modes = tuple(map(_mode, shape))
         return replace(self, around=((modes, None if strides is None else _strides(modes, strides)), *self.around))
 
     def within(self, least: Extent, end: Extent, *, distinct: bool = False) -> TensorType:
-        """The type of a tensor whose integers are from `least` and below `end`, and all different if they are
+        """The type of a tensor whose integers are at least `least` and below `end`, and all different if
         `distinct`."""
         text = f" in {text_of(least)}..{text_of(end)}{' distinct' if distinct else ''}"
         return replace(self, values=text, _more=symbols_of(least) | symbols_of(end))
 
     def splits(self, total: Extent) -> TensorType:
-        """The type of a tensor whose integers begin with 0, never fall, and end with `total`."""
+        """The type of a tensor whose integers begin with 0, never decrease, and end with `total`."""
         return replace(self, values=f" splits {text_of(total)}", _more=symbols_of(total))
 
     @property
@@ -73,7 +73,7 @@ class TensorType:
         return hash(self.text())
 
     def text(self, memory: str = "") -> str:
-        """The type as the language writes it, in a memory such as `GL`."""
+        """The type in the syntax of the language, in a memory such as `GL`."""
         levels = [_level(shape, stride) for shape, stride in (*self.around, (self.shape, self.stride))]
         place = f".{memory}" if memory and self.shape else ""
         return f"{'.'.join(levels)}.{self.scalar.name}{place}{self.values}"
@@ -88,7 +88,7 @@ class TensorType:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A type of elements. Subscripts make the type of a tensor, `f16[M, N]`; alone it is that of a number."""
+    """An element type. `f16[M, N]` is a tensor type; `f16` alone is the type of a number."""
 
     name: str
 
@@ -101,21 +101,21 @@ class Scalar:
 
 
 def check_type(type: object) -> TensorType:
-    """Refuses what is no type of a tensor."""
+    """Refuses a value that is not a tensor type."""
     if not isinstance(type, TensorType):
         raise TypeError(f"a tensor has a type such as `f32[64, 64]`, not {type!r}")
     return type
 
 
 def check_memory(memory: object) -> str:
-    """Refuses what is no memory; none is for what follows from other parts."""
+    """Refuses an unknown memory; empty if other parts determine the memory."""
     if memory not in ("", "GL", "SH", "RF"):
         raise ValueError(f'a memory is `"GL"`, `"SH"` or `"RF"`, not {memory!r}')
     return memory  # type: ignore[return-value]
 
 
 def word(value: object) -> str:
-    """An attribute as the language writes it: a word or a size, a tuple of them, a type, or a strategy such as
+    """An attribute in the syntax of the language: a word, a size, a tuple of sizes, a type, or a strategy such as
     `@ring[BM=128]`."""
     if isinstance(value, Scalar):
         return value.name
@@ -159,5 +159,5 @@ i64, i32, i16, i8, i4, i2, i1 = (Scalar(f"i{n}") for n in (64, 32, 16, 8, 4, 2, 
 u64, u32, u16, u8, u4, u2, u1 = (Scalar(f"u{n}") for n in (64, 32, 16, 8, 4, 2, 1))
 bool_ = Scalar("bool")
 mbarrier = Scalar("mbarrier")
-#: Elements of groups, which are declared as tensors are: `thread[32]` is a warp.
+#: Elements of groups. `thread[32]` is a warp.
 thread, block = Scalar("thread"), Scalar("block")

@@ -1,4 +1,4 @@
-"""Tensors of a kernel that is traced, and operations on them."""
+"""Tensors of a traced kernel, and operations on them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from ._tile import Threads
     from ._trace import Trace
 
-#: All that may stand where a tensor does: numbers and sizes are one number for all elements.
+#: An operand: a tensor, or a number or size that is broadcast.
 Operand = Union["Value", float, Size]
 
 
 class Value:
-    """A tensor of a kernel that is traced. Operators work element by element; modes of extent 1 are broadcast.
+    """A tensor of a traced kernel. Operators work element by element; modes of extent 1 are broadcast.
 
     `A @ B` multiplies matrices. `A.sum(axis=1)` and other reductions keep the mode with extent 1. Views are `A[i, :]`,
     `A[0:64, :]`, `A[rows, :]`, `A.T`, `A.tile([64, 32])[i, k]`, `A.permute([1, 0])` and `A.reshape(shape, steps)`.
@@ -35,24 +35,24 @@ class Value:
         attributes: Sequence[str] = (),
         name: str | None = None,
     ) -> None:
-        #: The kernel that it is of.
+        #: The kernel of the tensor.
         self.trace = trace
-        #: Its operation in the language; empty for tensors of the caller, `.` and what follows for views.
+        #: The operation in the language; empty for tensors of the caller, `.` and the method for views.
         self.function = function
         self.operands = tuple(operands)
         self.attributes = tuple(attributes)
         #: File and line of the Python source.
         self.place = trace.here()
-        #: Variables of the block that it ends with.
+        #: Variables of the enclosing block, with which the tensor ends.
         self.scope = trace.scopes[-1]
         self.uses = 0
-        #: Its name in the text.
+        #: The name in the text.
         self.name = name
         trace.uses(symbols_of(self.operands))
         trace.add(self)
 
     def reads(self) -> list[Value]:
-        """The tensors among its operands."""
+        """The tensors among the operands."""
         return [operand for operand in self.operands if isinstance(operand, Value)]
 
     def __repr__(self) -> str:
@@ -196,7 +196,7 @@ class Value:
 
     @property
     def shape(self) -> tuple[Mode, ...]:
-        """The sizes of an argument or a result of the kernel."""
+        """The extents of an argument or a result of the kernel."""
         type = self.trace.arguments.get(id(self))
         return type.shape if isinstance(type, TensorType) else self.__getattr__("shape")
 
@@ -213,7 +213,7 @@ class Value:
         raise TypeError("NumPy cannot compute with a traced tensor: use functions of `carbyne.language`")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        """Operators behind numbers of NumPy. Others are refused."""
+        """Handles operators with a NumPy number on the left. Other uses are refused."""
         apply = _UFUNCS.get(ufunc.__name__)
         if (
             apply is not None
@@ -235,7 +235,7 @@ class Value:
         )
 
     def cast(self, scalar: Scalar) -> Value:
-        """Elements rounded to a type."""
+        """Rounds elements to a type."""
         if not isinstance(scalar, Scalar) or scalar in (thread, block, mbarrier):
             raise TypeError(f"a cast is to a type such as `f16`, not to {scalar!r}")
         return Value(self.trace, "cast", (self,), (scalar.name,))
@@ -243,7 +243,7 @@ class Value:
     # ---- Reductions
 
     def sum(self, axis: int | Sequence[int]) -> Value:
-        """Sums along modes, which stay with extent 1. They are added up in the type of the elements."""
+        """Sums along modes, which keep extent 1. Sums have the element type."""
         return reduction("sum", self, axis)
 
     def prod(self, axis: int | Sequence[int]) -> Value:
@@ -251,23 +251,23 @@ class Value:
         return reduction("prod", self, axis)
 
     def max(self, axis: int | Sequence[int]) -> Value:
-        """The greatest elements along modes. NaN is left out; see :meth:`maximum`."""
+        """Maxima along modes. NaN elements are ignored; see :meth:`maximum`."""
         return reduction("max", self, axis)
 
     def min(self, axis: int | Sequence[int]) -> Value:
-        """The least elements along modes. NaN is left out; see :meth:`minimum`."""
+        """Minima along modes. NaN elements are ignored; see :meth:`minimum`."""
         return reduction("min", self, axis)
 
     def maximum(self, axis: int | Sequence[int]) -> Value:
-        """The greatest elements along modes; NaN if one of them is."""
+        """Maxima along modes; NaN if an element is NaN."""
         return reduction("maximum", self, axis)
 
     def minimum(self, axis: int | Sequence[int]) -> Value:
-        """The least elements along modes; NaN if one of them is."""
+        """Minima along modes; NaN if an element is NaN."""
         return reduction("minimum", self, axis)
 
     def named(self, name: str) -> Value:
-        """This tensor, under a name in the text that no variable has."""
+        """This tensor, with a name in the text that no variable has."""
         if self.name is not None:
             raise ValueError(f"this tensor has the name `{self.name}`")
         self.trace.wishes[id(self)] = check_name(name, "a tensor", may_be_number=True)
@@ -282,25 +282,25 @@ class Value:
 
     @property
     def T(self) -> Value:
-        """The last two modes exchanged."""
+        """The tensor with its last two modes exchanged."""
         return self.view(".transpose()")
 
     def transpose(self) -> Value:
-        """The last two modes exchanged."""
+        """The tensor with its last two modes exchanged."""
         return self.T
 
     def permute(self, modes: Sequence[int]) -> Value:
-        """The modes in another order."""
+        """The tensor with its modes in another order."""
         return self.view(f".permute([{_list(listed(modes, 'permute'))}])", *modes)
 
     def reshape(self, shape: Sequence[Extent], steps: Sequence[Extent]) -> Value:
-        """The same elements under other coordinates. `steps` says how far one step along each new mode goes, in
-        coordinates of this tensor, its first mode the fastest."""
+        """The elements under other coordinates. `steps` are the distances along each new mode, in column-major
+        coordinates of this tensor."""
         return self.view(reshaped(shape, steps), *shape, *steps)
 
     def tile(self, sizes: Sequence[Mode | None], steps: Sequence[Mode | None] | None = None) -> Value:
-        """Tiles of these sizes; None keeps a whole mode. An index behind it picks one. `steps` says how far the
-        elements of a tile lie apart along each mode: `tile([2, 4], [2, 1])` takes every other row."""
+        """Tiles of these sizes; None keeps a whole mode. An index after it selects a tile. `steps` are the distances
+        between the elements of a tile along each mode: `tile([2, 4], [2, 1])` takes every other row."""
         return self.view(tiles(sizes, steps), *sizes, *(steps or ()))
 
     def iota(self, axis: int) -> Value:
@@ -308,27 +308,27 @@ class Value:
         return self.view(f".iota({text_of(axis)})")
 
     def plus(self, number: Extent) -> Value:
-        """Coordinates of :meth:`iota` with a number added."""
+        """The coordinates of :meth:`iota` plus a number."""
         return self.view(f".plus({text_of(number)})", number)
 
     @property
     def mine(self) -> Value:
-        """The values of a tensor in registers that a thread has."""
+        """The values of a register tensor that one thread holds."""
         return self.view(".mine")
 
     def tv(self, shape: tuple[Mode, ...], strides: tuple[Mode, ...], threads: Threads) -> Value:
-        """The tensor by threads and values: the shapes of both, and their strides in coordinates of this tensor, its
-        first mode the fastest."""
+        """The tensor by threads and values: the shapes of both, and their strides in column-major coordinates of this
+        tensor."""
         return self.view(f".tv({spread(shape, strides, threads)})", shape, strides, threads.sizes)
 
     def typed(self, type: TensorType, memory: str = "") -> Value:
-        """This tensor, with its type in the text, where it is compared with what follows."""
+        """This tensor, with its type in the text. The type is checked against the derived type."""
         self.trace.uses(check_type(type).symbols)
         self.trace.types[id(self)] = type.text(check_memory(memory))
         return self
 
     def tensormap(self, box: Sequence[Extent], *, swizzle: tuple[int, int, int] | None = None) -> Value:
-        """Boxes that the copy engine copies."""
+        """Boxes for the copy engine."""
         more = "" if swizzle is None else f", swizzle={text_of(swizzle)}"
         return self.view(f".tensormap([{_list(listed(box, 'tensormap'))}]{more})", *box)
 
@@ -339,7 +339,7 @@ class Value:
     def pad(
         self, before: Sequence[Extent], behind: Sequence[Extent] | None = None, value: float | None = None
     ) -> Value:
-        """The tensor with elements before the first one and behind the last one of each mode."""
+        """The tensor with additional elements before the first one and after the last one of each mode."""
         parts = [f"[{_list(listed(before, 'pad'))}]"]
         if behind is not None:
             parts.append(f"[{_list(listed(behind, 'pad'))}]")
@@ -353,7 +353,7 @@ class Value:
         return self.view(f".pad({', '.join(parts)})", *before, *(behind or ()))
 
     def __setitem__(self, index: Any, value: Operand) -> None:
-        """Stores in a body: `view[i, j] = value` into a view, `tensor[...] = value` into a whole tensor."""
+        """Stores in a body: `view[i, j] = value` to a view, `tensor[...] = value` to a whole tensor."""
         is_whole = index is Ellipsis
         self.trace.store(self if is_whole else self[index], value, is_whole)
 
@@ -361,7 +361,7 @@ class Value:
         picks, operands, sizes = [], [], []
         for pick in index if isinstance(index, tuple) else (index,):
             if isinstance(pick, Value):
-                # Its name is put here when the text is written.
+                # The name is inserted when the text is written.
                 picks.append(None)
                 operands.append(pick)
             else:
@@ -371,14 +371,14 @@ class Value:
 
 
 def reshaped(shape: Sequence[Mode], steps: Sequence[Mode]) -> str:
-    """The method that gives other coordinates."""
+    """The method for other coordinates."""
     if len(listed(shape, "reshape")) != len(listed(steps, "reshape")):
         raise ValueError(f"{len(shape)} steps are wanted, and {len(steps)} are given")
     return f".reshape([{_list(shape)}]:[{_list(steps)}])"
 
 
 def tiles(sizes: Sequence[Mode | None], steps: Sequence[Mode | None] | None) -> str:
-    """The method that makes tiles."""
+    """The method for tiles."""
     listed(sizes, "tile")
     if steps is None:
         return f".tile([{_list(sizes)}])"
@@ -409,7 +409,7 @@ def binary(function: str, a: object, b: object) -> Value:
 
 
 def check_operands(function: str, *operands: object) -> None:
-    """Refuses what is no tensor, size or number."""
+    """Refuses a value that is not a tensor, size or number."""
     for operand in operands:
         if not isinstance(operand, (Value, Size, numbers.Real)) or isinstance(operand, bool):
             is_array = hasattr(operand, "__array__") or hasattr(operand, "__dlpack__")
@@ -418,7 +418,7 @@ def check_operands(function: str, *operands: object) -> None:
 
 
 def check_tensor(function: str, a: object) -> None:
-    """Refuses what is no tensor."""
+    """Refuses a value that is not a tensor."""
     if not isinstance(a, Value):
         raise TypeError(f"`{function}` is of a traced tensor, not of {a!r}")
 
@@ -441,7 +441,7 @@ def reduction(function: str, a: Value, axis: int | Sequence[int]) -> Value:
 
 
 def index_of(pick: Any, sizes: list[Extent]) -> str:
-    """An index as the language writes it. Sizes in it are added to a list."""
+    """An index in the syntax of the language. Its sizes are added to a list."""
     if isinstance(pick, slice):
         return _range(pick, sizes)
     if pick is Ellipsis or pick is None:
@@ -451,7 +451,7 @@ def index_of(pick: Any, sizes: list[Extent]) -> str:
 
 
 def listed(sizes: Any, method: str) -> Sequence[Any]:
-    """Refuses what is no list of sizes."""
+    """Refuses a value that is not a list of sizes."""
     if not isinstance(sizes, (list, tuple)):
         raise TypeError(f"`{method}` takes a list of sizes such as `[64, 32]`, not {sizes!r}")
     return sizes
@@ -479,7 +479,7 @@ SIGNS = {
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
 }  # fmt: skip
 
-#: Operators of NumPy's numbers.
+#: Operators of NumPy numbers.
 _UFUNCS = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
     "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
@@ -488,7 +488,7 @@ _UFUNCS = {
 
 _ANNOTATED = "its type is that of the annotation"
 
-#: Hints at what stands in the place of attributes that other libraries have.
+#: Hints for attributes that other libraries have.
 _INSTEAD = {
     "shape": "only arguments and results have one, so use the sizes that it is made of",
     "dtype": _ANNOTATED, "ndim": _ANNOTATED, "size": _ANNOTATED,

@@ -4,8 +4,8 @@
 >>> print(check(Carbyne(), only=["complement", "right_inverse"]))
 carbyne: 2 laws hold
 
-:mod:`carbyne.testing.strategies` draws operands. A library is asked through an :class:`Adapter`, by :func:`laws` in tests of
-pytest and by :func:`check` elsewhere. Laws judge its answers by counting, never by layout algebra.
+:mod:`carbyne.testing.strategies` generates operands. A library is tested through an :class:`Adapter`, with :func:`laws` in pytest and
+with :func:`check` elsewhere. Laws judge answers by counting, never by layout algebra.
 """
 
 try:

@@ -9,16 +9,16 @@ from ._plain import IntTuple, OpenCoordinate, Swizzle
 
 L = TypeVar("L")
 
-#: The right operand of composition, division and product: a layout, or a list with one for each of the first modes; `None`
-#: leaves a mode alone.
+#: The right operand of composition, division and product: a layout, or a list of layouts for the first modes; `None` leaves
+#: a mode unchanged.
 Tiler = Union[L, None, list[Optional[L]]]
 
 
 class Adapter(abc.ABC, Generic[L]):
-    """How layouts of a library are built, read and asked; `L` is its type of layouts.
+    """Builds and reads layouts of a library, and calls its operations; `L` is its type of layouts.
 
-    Three methods are required. The others are operations of CuTe under its names; write those that the library has, one call
-    each. An operation that is missing or raises `NotImplementedError` is reported as not implemented, and its laws are skipped.
+    Three methods are required. The others are operations of CuTe under CuTe's names; implement those that the library has with one
+    call each. An operation that is missing or raises `NotImplementedError` is reported as not implemented, and its laws are skipped.
 
     >>> from carbyne.testing import Adapter, check
     >>> class Pairs(Adapter[tuple]):
@@ -32,21 +32,21 @@ class Adapter(abc.ABC, Generic[L]):
     ['build', 'group', 'build_large']
     """
 
-    #: Whether :meth:`build` takes negative strides.
+    #: Whether :meth:`build` accepts negative strides.
     has_negative_strides: bool = False
-    #: Whether sizes and indices may be beyond 32 bits, up to 2^60.
+    #: Whether sizes and indices may exceed 32 bits, up to 2^60.
     has_large_layouts: bool = True
-    #: Exceptions that the library raises where it has no result. Any other exception breaks a law, whatever the operands.
+    #: Exceptions of the library for operands without a result. Any other exception breaks a law.
     refusals: tuple[type[BaseException], ...] = (ValueError, AssertionError)
 
     @property
     def name(self) -> str:
-        """The library's name in reports."""
+        """The name of the library in reports."""
         return type(self).__name__
 
     @abc.abstractmethod
     def build(self, shape: IntTuple, stride: IntTuple) -> L:
-        """The layout of this shape and stride, which are nested alike. Extents are 1 or more."""
+        """The layout with this shape and stride, which are congruent. Extents are at least 1."""
 
     @abc.abstractmethod
     def shape(self, a: L) -> IntTuple:
@@ -63,15 +63,15 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def coalesce(self, a: L, profile: IntTuple | None) -> L:
-        """As few modes as the function of one-dimensional indices needs, at each number of the profile if there is one."""
+        """As few modes as the function of one-dimensional indices needs; with a profile, for each of its numbers."""
         _absent()
 
     def filter(self, a: L) -> L:
-        """Without the leaves of stride 0 and extent 1, coalesced."""
+        """The layout without leaves of stride 0 and extent 1, coalesced."""
         _absent()
 
     def flatten(self, a: L) -> L:
-        """The leaves without nesting."""
+        """The layout without nesting."""
         _absent()
 
     # Algebra
@@ -137,7 +137,7 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def with_shape(self, a: L, shape: IntTuple) -> L:
-        """The function under another shape, whose size is the same or smaller."""
+        """The function with another shape, of equal or smaller size."""
         _absent()
 
     def tile_to_shape(self, block: L, shape: IntTuple) -> L:
@@ -145,7 +145,7 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def max_common_vector(self, a: L, b: L) -> int:
-        """The number of indices from 0 on that both layouts have at the same coordinates."""
+        """The number of indices, from 0 on, that both layouts have at equal coordinates."""
         _absent()
 
     def max_common_layout(self, a: L, b: L) -> L:
@@ -163,7 +163,7 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def recast(self, a: L, old_bits: int, new_bits: int) -> L:
-        """The layout of the same memory in elements of another width."""
+        """The layout of the memory in elements of another width."""
         _absent()
 
     # Modes
@@ -173,7 +173,7 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def concat(self, modes: list[L]) -> L:
-        """The layout whose modes are these."""
+        """The layout with these modes."""
         _absent()
 
     def slice(self, a: L, coordinate: OpenCoordinate) -> L:
@@ -187,7 +187,7 @@ class Adapter(abc.ABC, Generic[L]):
     # Relations of shapes
 
     def congruent(self, a: IntTuple, b: IntTuple) -> bool:
-        """Whether two shapes are nested alike."""
+        """Whether two shapes have equal nesting."""
         _absent()
 
     def weakly_congruent(self, a: IntTuple, b: IntTuple) -> bool:
@@ -195,7 +195,7 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def compatible(self, a: IntTuple, b: IntTuple) -> bool:
-        """Whether every coordinate into `a` is one into `b`."""
+        """Whether every coordinate of `a` is a coordinate of `b`."""
         _absent()
 
     # Swizzles
@@ -205,15 +205,15 @@ class Adapter(abc.ABC, Generic[L]):
         _absent()
 
     def swizzled_at(self, swizzle: Swizzle, offset: int, a: L, i: int) -> int:
-        """`swizzle(offset + a(i))`, as a layout under a swizzle has it."""
+        """`swizzle(offset + a(i))`, the index of a swizzled layout."""
         _absent()
 
     def swizzled_composition_at(self, swizzle: Swizzle, offset: int, outer: L, inner: L, i: int) -> int:
-        """The index at `i` of the composition of a layout under a swizzle with `inner`."""
+        """The index at `i` of the composition of a swizzled layout with `inner`."""
         _absent()
 
     def swizzle_recast(self, swizzle: Swizzle, old_bits: int, new_bits: int) -> Swizzle:
-        """The swizzle of the same memory, for indices of elements of another width."""
+        """The swizzle of the memory for indices of elements of another width."""
         _absent()
 
 

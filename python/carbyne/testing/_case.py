@@ -1,4 +1,4 @@
-"""One law judged for one set of operands: the questions to the library and the comparisons."""
+"""Judges one law for one set of operands: calls the library and compares its answers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from ._adapter import Adapter
 from ._plain import MAX_POINTS, IntTuple, Plain, PlainTiler, is_congruent, text
 
-#: The most nesting and the most parts of an answer. Right answers stay far below.
+#: Maximum nesting and maximum number of parts of an answer. Right answers are far smaller.
 _MOST_DEPTH, _MOST_PARTS = 50, 1000
-#: The most coordinates of a large result.
+#: Maximum number of coordinates of a large result.
 _MOST_SIZE = 1 << 63
 
 
@@ -22,9 +22,9 @@ class LawError(AssertionError):
 
     #: The law's name.
     law: str
-    #: The smallest operands that were found, as :func:`judge` takes them.
+    #: The smallest known operands, in the form of :func:`judge`.
     operands: tuple[Any, ...]
-    #: The wrong answer, if there is one.
+    #: The wrong answer, if any.
     result: str | None
     #: The compared part of the answer, with its coordinate.
     what: str
@@ -48,11 +48,11 @@ class LawError(AssertionError):
 
 
 class Unsupported(Exception):
-    """The library does not have this operation."""
+    """The library does not implement the operation."""
 
 
 class Refused(Exception):
-    """The library refused the operands, which it may."""
+    """The library refused the operands, which is allowed."""
 
 
 class Case:
@@ -60,14 +60,14 @@ class Case:
 
     def __init__(self, law: str, adapter: Adapter[Any], operands: dict[str, Any], may_refuse: bool) -> None:
         self.law, self.adapter, self.operands = law, adapter, operands
-        #: Whether a refusal of the operation leaves the law unbroken.
+        #: Whether the operation may be refused without breaking the law.
         self.may_refuse = may_refuse
         self._result: str | None = None
 
     # Asking
 
     def ask(self, operation: str, *operands: Any) -> Any:
-        """The library's answer, whatever it is."""
+        """The library's answer, unchecked."""
         try:
             return getattr(self.adapter, operation)(*operands)
         except NotImplementedError:
@@ -80,28 +80,28 @@ class Case:
             raise self.broken(f"`{operation}` raised", Verbatim(raised), Verbatim("an answer")) from error
 
     def build(self, a: Plain) -> Any:
-        """The library's layout of plain data."""
+        """The library's layout for plain data."""
         return self.ask("build", a.shape, a.stride)
 
     def tiler(self, tiler: PlainTiler) -> Any:
-        """The library's tiler of plain data."""
+        """The library's tiler for plain data."""
         if isinstance(tiler, list):
             return [self.tiler(mode) for mode in tiler]
         return None if tiler is None else self.build(tiler)
 
     def number(self, operation: str, *operands: Any) -> int:
-        """An answer that is an integer."""
+        """An integer answer."""
         return self._integer(operation, self.ask(operation, *operands))
 
     def truth(self, operation: str, *operands: Any) -> bool:
-        """An answer that is a truth value."""
+        """A boolean answer."""
         answer = self.ask(operation, *operands)
         if type(answer).__name__ not in ("bool", "bool_"):
             raise self.broken(f"the answer of `{operation}`", answer, Verbatim("True or False"))
         return bool(answer)
 
     def read(self, operation: str, answer: Any, most: int = MAX_POINTS) -> Plain:
-        """The answer as plain data; errors show it as the result from now on."""
+        """The answer as plain data; later errors show it as the result."""
         shape = self._tuple(f"the shape of the result of `{operation}`", self.ask("shape", answer))
         stride = self._tuple(f"the stride of the result of `{operation}`", self.ask("stride", answer))
         result = Plain(shape, stride)
@@ -149,11 +149,11 @@ class Case:
     # Comparing
 
     def broken(self, what: str, found: object, wanted: object) -> LawError:
-        """The error of the law, broken here."""
+        """The error for the broken law."""
         return LawError(self.law, self.adapter.name, self.operands, self._result, what, found, wanted)
 
     def same(self, what: str, found: object, wanted: object) -> None:
-        """Requires that both are the same."""
+        """Requires equal values."""
         if found != wanted:
             raise self.broken(what, found, wanted)
 
@@ -162,7 +162,7 @@ class Case:
         self.same(what, is_so, True)
 
     def agree(self, what: str, found: Sequence[int], wanted: Sequence[int]) -> None:
-        """Requires that both tables are the same; the error names the first difference."""
+        """Requires equal tables; the error names the first difference."""
         self.same(f"{what}: number of coordinates", len(found), len(wanted))
         for i, (one, other) in enumerate(zip(found, wanted)):
             if one != other:
@@ -171,7 +171,7 @@ class Case:
     def by_mode(
         self, result: Plain, whole: Plain, tilers: Sequence[Plain | None], judge: Callable[[Case, Plain, Plain, Plain], None]
     ) -> None:
-        """Judges each mode of the result that has a tiler. The other modes are those of `whole`."""
+        """Judges each mode of the result that has a tiler. The other modes must be those of `whole`."""
         for mode, part, tile in zip(result.modes(), whole.modes(), chain(tilers, repeat(None))):
             if tile is not None:
                 judge(self, mode, part, tile)
@@ -179,7 +179,7 @@ class Case:
                 self.agree("a mode left alone", mode.values(), part.values())
 
     def points(self, what: str, at: Sequence[int], table: Sequence[int], wanted: Callable[[int], int]) -> None:
-        """Requires that the place `at[i]` of a table holds `wanted(i)`."""
+        """Requires that entry `at[i]` of a table equals `wanted(i)`."""
         for i, place in enumerate(at):
             if not 0 <= place < len(table):
                 raise self.broken(f"{what} at {i}", place, Verbatim(f"a coordinate below {len(table)}"))
@@ -197,7 +197,7 @@ class Verbatim(str):
 
 
 def shown(value: object) -> str:
-    """The value as text of bounded length, whatever its methods do."""
+    """The value as text of limited length, whatever its methods do."""
     if isinstance(value, Verbatim):
         return str(value)
     try:
@@ -210,7 +210,7 @@ def shown(value: object) -> str:
 
 
 def shown_text(error: BaseException) -> str:
-    """The text of an exception, of bounded length."""
+    """The text of an exception, of limited length."""
     try:
         return _short(str(error))
     except Exception:

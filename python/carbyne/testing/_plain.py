@@ -1,7 +1,7 @@
-"""Layouts as plain data, and the reference that laws are judged by: evaluation by counting.
+"""Layouts as plain data, and the reference for laws: evaluation by counting.
 
-Nothing here calls layout algebra. A layout is a list of leaves (extent, stride), the first leaf fastest, and its function is a
-table that is built by counting through the leaves.
+Nothing here uses layout algebra. A layout is a list of leaves (extent, stride), the first leaf fastest. Its function is a table that is
+built by counting through the leaves.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional, SupportsIndex, Union
 
-#: A shape, a stride or a coordinate: a number or a tuple of such.
+#: A shape, a stride or a coordinate: a number or a nested tuple of numbers.
 IntTuple = Union[int, tuple["IntTuple", ...]]
 #: A coordinate. `None` leaves a mode open.
 OpenCoordinate = Union[int, None, tuple["OpenCoordinate", ...]]
 
-#: The most coordinates that are enumerated.
+#: Maximum number of enumerated coordinates.
 MAX_POINTS = 1 << 16
 
 
 @dataclass(frozen=True)
 class Plain:
-    """A layout as plain data: a shape and a stride, nested alike.
+    """A layout as plain data: a shape and a congruent stride.
 
     >>> from carbyne.testing import Plain
     >>> rows = Plain((2, 3), (3, 1))
@@ -35,24 +35,24 @@ class Plain:
 
     @staticmethod
     def flat(leaves: Iterable[tuple[int, int]]) -> Plain:
-        """The layout of these leaves without nesting; of none, `1:0`."""
+        """The layout of these leaves without nesting; without leaves, `1:0`."""
         leaves = list(leaves) or [(1, 0)]
         return Plain(tuple(e for e, _ in leaves), tuple(s for _, s in leaves))
 
     @staticmethod
     def concat(modes: Iterable[Plain]) -> Plain:
-        """The layout whose modes are these."""
+        """The layout with these modes."""
         modes = list(modes)
         return Plain(tuple(m.shape for m in modes), tuple(m.stride for m in modes))
 
     def modes(self) -> list[Plain]:
-        """The modes of the outermost tuple; a number is its own only mode."""
+        """The modes of the outermost tuple; a number is a single mode."""
         if isinstance(self.shape, int) or isinstance(self.stride, int):
             return [self]
         return [Plain(d, s) for d, s in zip(self.shape, self.stride)]
 
     def leaves(self) -> list[tuple[int, int]]:
-        """All (extent, stride), the first one fastest."""
+        """All leaves as (extent, stride), the first one fastest."""
         return list(zip(flatten(self.shape), flatten(self.stride)))
 
     def kept(self) -> list[tuple[int, int]]:
@@ -68,7 +68,7 @@ class Plain:
         return 1 + sum((e - 1) * s for e, s in self.leaves())
 
     def values(self) -> list[int]:
-        """The index of every coordinate, the first leaf fastest; of small layouts only."""
+        """The index of every coordinate, the first leaf fastest; only for small layouts."""
         if self.size() > MAX_POINTS:
             raise ValueError(f"{self} has more than {MAX_POINTS} coordinates")
         table = [0]
@@ -77,7 +77,7 @@ class Plain:
         return table
 
     def index(self, i: int) -> int:
-        """The index of the `i`-th coordinate, digit by digit: also of large layouts. The last leaf goes on beyond its extent."""
+        """The index of the `i`-th coordinate, computed digit by digit, also for large layouts. The last leaf continues beyond its extent."""
         leaves = self.leaves()
         index = 0
         for extent, stride in leaves[:-1]:
@@ -88,8 +88,8 @@ class Plain:
     def gaps(self) -> tuple[list[int], int] | None:
         """The gaps between leaves sorted by stride, and the reach of the last; `None` if the strides do not nest.
 
-        Strides nest if every one but 0 is a multiple of the reach of the next smaller: such layouts have a complement and a
-        left inverse for certain.
+        Strides nest if each one, except 0, is a multiple of the reach of the next smaller one. Such layouts always have a complement
+        and a left inverse.
         """
         gaps: list[int] = []
         reach = 1
@@ -106,7 +106,7 @@ class Plain:
         return len(set(values)) == len(values)
 
     def is_bijective(self) -> bool:
-        """Whether the indices are those from 0 to the size, each once."""
+        """Whether the indices are 0 to the size, each once."""
         return sorted(self.values()) == list(range(self.size()))
 
     def __str__(self) -> str:
@@ -114,7 +114,7 @@ class Plain:
 
 
 class Swizzle(NamedTuple):
-    """`Sw<bits,base,shift>`: `bits` bits above the lowest `base` are XORed with the bits that lie `shift` above them."""
+    """`Sw<bits,base,shift>`: XORs `bits` bits above the lowest `base` bits with the bits that are `shift` positions higher."""
 
     bits: int
     base: int
@@ -131,7 +131,7 @@ class Swizzle(NamedTuple):
         return index ^ (index >> self.shift & mask)
 
     def period(self) -> int:
-        """The number of indices, from 0 on, that are permuted among themselves."""
+        """The number of indices, from 0 on, that are permuted among each other."""
         return 1 << (self.bits + self.base + self.shift)
 
     def __str__(self) -> str:
@@ -149,12 +149,12 @@ class ThreadValue:
         return f"{self.layout} of the tile {text(self.tile)}"
 
 
-#: A layout, or one for each of the first modes; `None` leaves the mode alone.
+#: A layout, or a list of layouts for the first modes; `None` leaves a mode unchanged.
 PlainTiler = Union[Plain, None, list[Optional[Plain]]]
 
 
 def is_operand(kind: str, value: Any) -> bool:
-    """True if the value has the type that is written as `kind` at a law's parameter."""
+    """Whether the value has the type `kind`, as written at a law's parameter."""
     if kind in ("IntTuple", "OpenCoordinate"):
         if isinstance(value, tuple):
             return all(is_operand(kind, part) for part in value)
@@ -167,7 +167,7 @@ def is_operand(kind: str, value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """The value as layouts are written: no blanks, `_` for `None`."""
+    """The value in the syntax of layouts: no blanks, `_` for `None`."""
     if isinstance(value, Plain):
         return str(value)
     if isinstance(value, list):
@@ -195,12 +195,12 @@ def depth_of(value: IntTuple) -> int:
 
 
 def is_congruent(a: IntTuple, b: IntTuple) -> bool:
-    """Whether both are nested alike."""
+    """Whether both have equal nesting."""
     return deepens(a, b) and deepens(b, a)
 
 
 def deepens(a: IntTuple, b: IntTuple) -> bool:
-    """Whether every tuple of `a` stands over one of the same rank in `b`."""
+    """Whether every tuple of `a` corresponds to a tuple of equal rank in `b`."""
     if isinstance(a, int):
         return True
     return not isinstance(b, int) and len(a) == len(b) and all(map(deepens, a, b))
@@ -228,7 +228,7 @@ def column_major(shape: IntTuple) -> Plain:
 
 
 def coordinate(i: int, shape: IntTuple, depth: int = 99) -> IntTuple:
-    """The coordinate of an index below the size; beyond `depth` levels numbers stand for whole modes."""
+    """The coordinate of an index below the size; deeper than `depth` levels, numbers stand for whole modes."""
     if isinstance(shape, int) or depth == 0:
         return i
     digits: list[IntTuple] = []

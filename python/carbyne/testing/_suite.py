@@ -1,4 +1,4 @@
-"""Running laws over operands that Hypothesis draws."""
+"""Runs laws for operands that Hypothesis generates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._laws import RULES, Rule
 from ._plain import Swizzle, is_operand
 from .strategies import DEFAULT, Bounds
 
-#: Seconds for a library to answer about one set of operands.
+#: Time limit of a library for one set of operands, in seconds.
 TIME_LIMIT = 5.0
 
 Outcome = Literal["holds", "refused", "not implemented"]
@@ -52,16 +52,16 @@ def _everything(*_operands: Any) -> bool:
 class Deviation:
     """A law that a library is known to break.
 
-    The example must break the law: a deviation that is gone fails the law, until it is taken from the list. The law is still
-    asked of operands for which `covers` is false.
+    The example must break the law: if the deviation is gone, the law fails until the deviation is removed from the list. The law is
+    still tested for operands that `covers` excludes.
     """
 
     law: str
-    #: Why the library breaks it, in a line.
+    #: The reason why the library breaks the law, in one line.
     reason: str
     #: Operands that break the law.
     example: tuple[Any, ...]
-    #: Whether the deviation is about these operands. By default it is about all.
+    #: Whether the deviation covers these operands; by default, all.
     covers: Callable[..., bool] = _everything
 
 
@@ -70,23 +70,23 @@ class Result:
     """The result of a law that is not broken."""
 
     law: str
-    #: The number of sets of operands for which it held.
+    #: The number of sets of operands for which the law held.
     held: int = 0
-    #: How often the library refused operands that it may refuse.
+    #: The number of sets of operands that the library refused.
     refused: int = 0
     #: The number of sets of operands that a known deviation covers.
     known: int = 0
-    #: Operations that the library lacks, with the number of sets of operands that needed them.
+    #: Missing operations, with the number of sets of operands that needed them.
     missing: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_asked(self) -> bool:
-        """True unless the library lacks an operation for every set of operands."""
+        """False if the library lacks an operation for every set of operands."""
         return bool(self.held or self.refused or self.known)
 
     @property
     def is_covered(self) -> bool:
-        """True if known deviations cover every set of operands: the law was seen broken, and never held."""
+        """Whether known deviations cover every set of operands: the law was seen broken, and never held."""
         return bool(self.known) and not (self.held or self.refused)
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ class Report:
 
     @property
     def not_implemented(self) -> list[str]:
-        """The laws that were not asked, as the library does not have the operation."""
+        """The laws that were not tested, because the library lacks the operation."""
         return [r.law for r in self.results if not r.is_asked]
 
     def __str__(self) -> str:
@@ -130,10 +130,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Law:
-    """A law to be asked of a library: call it in a test.
+    """A law to be tested on a library; call it in a test.
 
-    Calling it raises :class:`LawError` where the law is broken, and `unittest.SkipTest`, which pytest takes for a skipped test,
-    where the library does not have the operation.
+    The call raises :class:`LawError` if the law is broken, and `unittest.SkipTest`, which pytest reports as a skipped test, if the
+    library lacks the operation.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Law:
             raise unittest.SkipTest(f"not implemented by {self.adapter.name}: {', '.join(result.missing)}")
 
     def run(self) -> Result:
-        """Asks the law like a call, and returns the result."""
+        """Tests the law like a call, and returns the result."""
         rule, result = RULES[self.name], Result(self.name)
         if rule.needs and not getattr(self.adapter, rule.needs):
             result.missing[rule.needs] += 1
@@ -164,7 +164,7 @@ class Law:
 
         def case(drawn: Any) -> None:
             operands = drawn if isinstance(drawn, tuple) and not isinstance(drawn, Swizzle) else (drawn,)
-            if hung:  # No smaller operands are sought: each would take as long.
+            if hung:  # Do not search for smaller operands: each would take as long.
                 if operands == hung[0][0]:
                     raise hung[0][1]
                 return
@@ -177,7 +177,7 @@ class Law:
                 broken.append(error)
                 if isinstance(error, _Hung):
                     hung.append((operands, error))
-                # Hypothesis tells failures apart by tracebacks, and an endless recursion never has the same traceback twice.
+                # Hypothesis distinguishes failures by tracebacks, and tracebacks of an endless recursion always differ.
                 causes[id(error)], error.__cause__, error.__context__ = error.__cause__, None, None
                 failure = error.with_traceback(None)
                 raise failure from None
@@ -186,7 +186,7 @@ class Law:
             if missing:
                 result.missing[missing] += 1
 
-        # Hypothesis keeps examples by the name of the test.
+        # Hypothesis stores examples by the name of the test.
         case.__name__ = f"{type(self.adapter).__name__}_{self.name}"
         given = hypothesis.given(rule.operands(self.bounds))(case)
         chosen = self.settings or hypothesis.settings()
@@ -201,7 +201,7 @@ class Law:
         try:
             settings(given)()
         except LawError as error:
-            # The useful part of the traceback is the library's own: the cause.
+            # The useful part of the traceback is that of the library: the cause.
             raise error.with_traceback(None) from causes.get(id(error))
         except errors.Flaky as error:
             operands = broken[-1].operands if broken else ()
@@ -242,11 +242,11 @@ def laws(
     deviations: Sequence[Deviation] = (),
     time_limit: float | None = TIME_LIMIT,
 ) -> list[Law]:
-    """The laws to be asked of a library, each for a test of its own.
+    """The laws to be tested on a library, one per test.
 
-    `settings` are Hypothesis's, those of the loaded profile where none are given; their deadline is not used. `only` and `skip`
-    name laws. A library that does not answer about a set of operands within `time_limit` seconds breaks the law; the limit is kept
-    in the main thread on POSIX.
+    `settings` are settings of Hypothesis; the default is the loaded profile, and their deadline is not used. `only` and `skip` are names
+    of laws. A library that does not answer for a set of operands within `time_limit` seconds breaks the law; the limit applies in the
+    main thread on POSIX.
 
     >>> import pytest
     >>> from carbyne.testing import Carbyne, laws
@@ -270,7 +270,7 @@ def laws(
 
 
 def check(adapter: Adapter[Any], **options: Any) -> Report:
-    """Asks a library all laws, with the options of :func:`laws`; raises :class:`LawsBroken` with all that are broken.
+    """Tests all laws on a library, with the options of :func:`laws`. Raises :class:`LawsBroken` with all broken laws.
 
     >>> from carbyne.testing import Carbyne, check
     >>> print(check(Carbyne(), only=["coalesce", "composition"]))
@@ -293,7 +293,7 @@ def check(adapter: Adapter[Any], **options: Any) -> Report:
 
 
 def judge(adapter: Adapter[Any], law: str, *operands: Any, time_limit: float | None = TIME_LIMIT) -> Outcome:
-    """Judges a law for given operands. A broken law prints this call, to be kept as a test.
+    """Judges a law for given operands. A broken law prints this call, so that it can be kept as a test.
 
     >>> from carbyne.testing import Carbyne, Plain, judge
     >>> judge(Carbyne(), "complement", Plain(2, 2), 2)
@@ -318,7 +318,7 @@ def _rule(name: str) -> Rule:
 
 
 def _check_limit(seconds: float | None) -> None:
-    """A timer of 0 seconds would never ring."""
+    """Refuses 0 seconds, because such a timer never fires."""
     if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
         raise ValueError(f"`time_limit` is {seconds!r}; give a positive number of seconds, or None for no limit")
 
@@ -328,11 +328,11 @@ class _Hung(LawError):
 
 
 class _TimeIsUp(BaseException):
-    """Not an `Exception`, so that a library does not catch it by accident."""
+    """Not an `Exception`, so that a library does not catch it accidentally."""
 
 
 def _judged(rule: Rule, adapter: Adapter[Any], operands: tuple[Any, ...], limit: float | None) -> tuple[Outcome, str | None]:
-    """The outcome of a law for operands, and the missing operation."""
+    """The outcome of a law for these operands, and the missing operation, if any."""
     named = dict(zip(rule.names(), operands))
     case = Case(rule.name, adapter, named, rule.may_refuse)
     try:
@@ -351,7 +351,7 @@ def _judged(rule: Rule, adapter: Adapter[Any], operands: tuple[Any, ...], limit:
 
 @contextlib.contextmanager
 def _ends_after(seconds: float | None) -> Iterator[None]:
-    """Raises :class:`_TimeIsUp` in the body after so many seconds, where signals allow it."""
+    """Raises :class:`_TimeIsUp` in the body after this number of seconds, if signals permit this."""
     in_main = threading.current_thread() is threading.main_thread()
     if seconds is None or not hasattr(signal, "setitimer") or not in_main:
         yield
@@ -363,17 +363,17 @@ def _ends_after(seconds: float | None) -> Iterator[None]:
             raise _TimeIsUp
 
     handler = signal.signal(signal.SIGALRM, ring)
-    # It rings again, for a library that catches all exceptions.
+    # The timer fires again, in case the library catches all exceptions.
     left, interval = signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     began = time.monotonic()
     try:
         try:
             yield
         finally:
-            is_on = False  # It may ring before this: hence the outer `finally`.
+            is_on = False  # The timer may fire before this, hence the outer `finally`.
     finally:
         is_on = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
-        if left:  # Somebody else's timer goes on.
+        if left:  # Restart the timer of other code.
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 1e-3), interval)

@@ -1,4 +1,4 @@
-"""Adapters of libraries: carbyne's own layouts, and NVIDIA's pycute as the example of another library."""
+"""Adapters of libraries: carbyne's own layouts, and NVIDIA's pycute as an example of another library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Carbyne(Adapter[Layout]):
 
     @property
     def name(self) -> str:
-        # A class that replaces operations is another library.
+        # A derived class that replaces operations is another library.
         return "carbyne" if type(self) is Carbyne else type(self).__name__
 
     def build(self, shape: IntTuple, stride: IntTuple) -> Layout:
@@ -122,7 +122,7 @@ class Carbyne(Adapter[Layout]):
     def dice(self, a: Layout, coordinate: OpenCoordinate) -> Layout:
         return a.dice(coordinate)
 
-    # `Layout` has its relations and swizzles in the calculator.
+    # The calculator has relations and swizzles, which `Layout` lacks.
 
     def congruent(self, a: IntTuple, b: IntTuple) -> bool:
         return calculate("congruent", text(a), text(b))  # type: ignore[no-any-return]
@@ -143,7 +143,7 @@ class Carbyne(Adapter[Layout]):
         return _swizzled(swizzle, offset, outer).compose(inner)(i)  # type: ignore[no-any-return]
 
     def swizzle_recast(self, swizzle: Swizzle, old_bits: int, new_bits: int) -> Swizzle:
-        # A layout under a swizzle is recast together with the swizzle. A swizzle without bits disappears.
+        # A swizzled layout is recast together with its swizzle. A swizzle without bits disappears.
         found = str(_swizzled(swizzle, 0, Layout(1 << 20)).recast(old_bits, new_bits))
         fields = re.match(r"Sw<(\d+),(\d+),(\d+)>", found)
         return Swizzle(*map(int, fields.groups())) if fields else Swizzle(0, 0, 0)
@@ -154,9 +154,9 @@ def _swizzled(swizzle: Swizzle, offset: int, a: Layout) -> Layout:
 
 
 class Pycute(Adapter[Any]):
-    """NVIDIA's pycute, which comes with the package `nvidia-cutlass`."""
+    """NVIDIA's pycute, a part of the package `nvidia-cutlass`."""
 
-    # It checks some operands by `assert`, and trusts all others.
+    # pycute checks some operands by `assert`, and trusts all others.
     refusals = (AssertionError,)
     has_negative_strides = True
 
@@ -235,5 +235,5 @@ class Pycute(Adapter[Any]):
 
 
 def _tuple(tiler: Any) -> Any:
-    """pycute takes a tuple for a tiler by mode."""
+    """Converts to a tuple, which pycute uses as a tiler by mode."""
     return tuple(map(_tuple, tiler)) if isinstance(tiler, list) else tiler

@@ -1,8 +1,8 @@
-"""Hypothesis strategies of shapes, layouts, and operands for which an operation must have a result.
+"""Hypothesis strategies for shapes, layouts, and operands for which an operation must have a result.
 
-Nothing is filtered: all values are constructed, so that every value met while shrinking is admissible, too, and shrinking ends
-at a layout of a leaf or two. Operands are *admissible* for an operation if it has an exact result in every library with CuTe's
-semantics: inner layouts made of whole digits of the outer one, tiles that divide, layouts whose strides nest.
+Values are constructed, never filtered. Therefore every value during shrinking is admissible, too, and shrinking ends at a layout of one
+or two leaves. Operands are *admissible* for an operation if it has an exact result in every library with CuTe's semantics: inner
+layouts made of whole digits of the outer one, tiles that divide, layouts whose strides nest.
 
 >>> from hypothesis import given, settings
 >>> from carbyne import Layout
@@ -78,17 +78,17 @@ __all__ = [
     "upcasts",
 ]
 
-#: Extents of leaves; simple ones first, so that shrinking ends there.
+#: Extents of leaves; simple ones first, because shrinking ends there.
 EXTENTS = [1, 2, 2, 2, 3, 4, 4, 4, 5, 6, 7, 8, 8, 12, 16, 32]
-#: How many times its size a layout may reach, so that its complement can be enumerated.
+#: Maximum ratio of the reach and the size of a layout, so that its complement can be enumerated.
 MAX_GAPS = 32
-#: Indices of large layouts stay at or below it, so that sums of two fit 64 bits.
+#: Maximum index of large layouts, so that sums of two indices fit 64 bits.
 LARGE = 1 << 60
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How large operands are.
+    """The maximum size of operands.
 
     An inner layout, a tile or a shape that is cut from a layout has divisors of the layout's extents.
 
@@ -97,13 +97,13 @@ class Bounds:
     >>> a = strategies.layouts(matrices).example()
     """
 
-    #: The most coordinates of a layout, at most 1024. Large layouts may have more.
+    #: Maximum number of coordinates of a layout, at most 1024. Large layouts may have more.
     size: int = 192
-    #: The most modes of the outermost tuple.
+    #: Maximum number of modes of the outermost tuple.
     rank: int = 5
-    #: The deepest nesting: 0 is a number, 1 a tuple of numbers.
+    #: Maximum nesting: 0 is a number, 1 a tuple of numbers.
     depth: int = 3
-    #: The largest extent of a leaf.
+    #: Maximum extent of a leaf.
     extent: int = 32
 
     def __post_init__(self) -> None:
@@ -111,11 +111,11 @@ class Bounds:
             raise ValueError(f"{self}: 1 <= size <= 1024, 1 <= rank, 0 <= depth and 1 <= extent are wanted")
 
     def at_most(self, size: int) -> Bounds:
-        """These bounds with at most so many coordinates."""
+        """These bounds with at most `size` coordinates."""
         return replace(self, size=min(self.size, size))
 
     def leaves(self) -> int:
-        """The most leaves of a layout."""
+        """Maximum number of leaves of a layout."""
         return self.rank if self.depth == 1 else 5 if self.depth else 1
 
 
@@ -124,7 +124,7 @@ DEFAULT = Bounds()
 
 @dataclass(frozen=True)
 class _Style:
-    """Which strides a layout may have."""
+    """The allowed strides of a layout."""
 
     permuted: bool = True
     padded: bool = False
@@ -141,8 +141,8 @@ _NESTED = _Style(padded=True, broadcast=True)
 
 
 def _leaves(draw: DrawFn, style: _Style, bounds: Bounds) -> list[tuple[int, int]]:
-    """Leaves within bounds. Unless wild, they nest: every stride but 0 is a multiple of the reach before it."""
-    # All choices of a leaf are drawn side by side, so that shrinking removes it as a whole.
+    """Leaves within bounds. Unless wild, they nest: every stride except 0 is a multiple of the reach before it."""
+    # Draw all choices of a leaf together, so that shrinking removes the whole leaf.
     kinds = st.sampled_from(style.kinds())
     leaf = st.tuples(st.sampled_from(EXTENTS), st.integers(0, 15), kinds, st.integers(0, 100))
     left = bounds.size
@@ -171,7 +171,7 @@ def _leaves(draw: DrawFn, style: _Style, bounds: Bounds) -> list[tuple[int, int]
 
 
 def _nest(draw: DrawFn, leaves: list[tuple[int, int]], bounds: Bounds) -> Plain:
-    """The leaves nested at random. No leaves make `1:0`. Bounds without nesting drop leaves that do not fit."""
+    """Nests the leaves at random. No leaves make `1:0`. Bounds without nesting drop leaves that do not fit."""
     if bounds.depth <= 1:
         leaves = leaves[: bounds.rank if bounds.depth else 1]
     modes = [Plain(e, s) for e, s in leaves] or [Plain(1, 0)]
@@ -179,7 +179,7 @@ def _nest(draw: DrawFn, leaves: list[tuple[int, int]], bounds: Bounds) -> Plain:
         begin = draw(st.integers(0, len(modes) - 1))
         end = draw(st.integers(begin + 1, len(modes)))
         inner = Plain.concat(modes[begin:end])
-        # Unless they are all, gathered modes stand in a tuple of modes.
+        # Unless they are all modes, gathered modes are inside a tuple of modes.
         deepest, most = (bounds.depth, bounds.rank) if len(inner.modes()) == len(modes) else (bounds.depth - 1, 99)
         if depth_of(inner.shape) <= deepest and len(inner.modes()) <= most:
             modes[begin:end] = [inner]
@@ -206,7 +206,7 @@ def int_tuples(bounds: Bounds = DEFAULT) -> st.SearchStrategy[IntTuple]:
 
 
 def layouts(bounds: Bounds = DEFAULT) -> st.SearchStrategy[Plain]:
-    """Any layouts without negative strides. Some strides are arbitrary numbers."""
+    """Layouts without negative strides. Some strides are arbitrary numbers."""
     return _styled(_ANY, bounds)
 
 
@@ -255,7 +255,7 @@ def layout_pairs(bounds: Bounds = DEFAULT) -> st.SearchStrategy[tuple[Plain, Pla
 
 @st.composite
 def same_shapes(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, Plain]:
-    """Two layouts of the same shape; the second is the first one, or a bijection in some order."""
+    """Two layouts with equal shapes; the second is the first one, or a bijection in some order."""
     a = draw(padded_layouts(bounds))
     if draw(st.booleans()):
         return a, a
@@ -299,7 +299,7 @@ def large_layouts(draw: DrawFn, bounds: Bounds = DEFAULT, padded: bool = True, b
 
 
 def _radices(a: Plain) -> list[int]:
-    """The extents that are left where continuing leaves are merged: the radices in which `a` writes an index."""
+    """The extents after merging continuing leaves: the radices in which `a` writes an index."""
     merged: list[tuple[int, int]] = []
     for extent, stride in a.leaves():
         if extent == 1:
@@ -323,7 +323,7 @@ def _cut(draw: DrawFn, radices: list[int]) -> list[int]:
     return radices
 
 
-#: The use of a digit, and the place of a run that begins with it.
+#: The use of a digit, and the position of a run that begins with it.
 _USES = st.tuples(st.sampled_from(["skip", "new", "new", "continue"]), st.integers(0, 15))
 
 
@@ -362,7 +362,7 @@ def _tile(draw: DrawFn, whole: Plain, bounds: Bounds) -> Plain:
 
 
 def _copies(draw: DrawFn, block: Plain, top: list[int], most: int, bounds: Bounds) -> Plain:
-    """A tiler that repeats `block`, which nests, at most `most` times: digits of its complement, the highest without bound."""
+    """A tiler that repeats `block`, which nests, at most `most` times: digits of its complement, the highest without limit."""
     gaps = block.gaps()
     digits: list[int] = []
     for digit in [*(gaps[0] if gaps else []), *top]:
@@ -450,7 +450,7 @@ def products_by_mode(bounds: Bounds = DEFAULT) -> st.SearchStrategy[tuple[Plain,
 
 @st.composite
 def reshapes(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, IntTuple]:
-    """A layout and a shape under which the same function is a layout."""
+    """A layout and a shape under which its function is a layout."""
     a = draw(layouts(bounds))
     leaves: list[int] = []
     for digit in _cut(draw, _radices(a)):
@@ -472,7 +472,7 @@ def tile_to_shapes(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, IntTu
 
 @st.composite
 def profiles(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, IntTuple]:
-    """A layout and a tuple that is nested like it, but less deeply: the parts that are coalesced on their own."""
+    """A layout and a tuple with the nesting of its outer levels: the parts to be coalesced separately."""
     a = draw(layouts(bounds))
 
     def cut(shape: IntTuple, depth: int) -> IntTuple:
@@ -534,26 +534,26 @@ def _parts(draw: DrawFn, large: Plain, n: int, parts: int, bounds: Bounds) -> Pl
 
 
 def _fewer(bounds: Bounds) -> Bounds:
-    """Bounds that leave room for a leaf more."""
+    """Bounds that leave room for one more leaf."""
     return replace(bounds, rank=max(1, bounds.rank - 1), depth=bounds.depth if bounds.rank > 1 else 0)
 
 
 @st.composite
 def upcasts(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, int]:
-    """A layout and `n`, where each `n` consecutive elements can be taken as one."""
+    """A layout and `n`, for which `n` consecutive elements always form a larger element."""
     n = draw(st.integers(0, 3))
     large = draw(nested_strides(_fewer(bounds)))
     return _parts(draw, large, 1 << n, 1 << draw(st.integers(0, n)), bounds), 1 << n
 
 
 def downcasts(bounds: Bounds = DEFAULT) -> st.SearchStrategy[tuple[Plain, int]]:
-    """A layout and `n`, where each element can be taken apart into `n`."""
+    """A layout and `n`, for which each element can be divided into `n` parts."""
     return st.tuples(nested_strides(bounds), st.integers(1, 5))
 
 
 @st.composite
 def recasts(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, int, int]:
-    """A layout of elements, their width in bits, and another width in which it can be seen."""
+    """A layout of elements, their width in bits, and another width in which the layout can be expressed."""
     bits = 1 << draw(st.integers(0, 3))
     if draw(st.booleans()):
         a, n = draw(upcasts(bounds))
@@ -588,13 +588,13 @@ def large_products(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, Plain
     """`(block, tiler)` as for :func:`products`, of a large block."""
     block = draw(large_layouts(bounds))
     if not _fits(block, 1 << 40):
-        return block, Plain(1, 0)  # Copies would leave 62 bits.
+        return block, Plain(1, 0)  # Copies would exceed 62 bits.
     return block, _copies(draw, block, draw(_tops(2)), 1 << 20, bounds)
 
 
 @st.composite
 def large_casts(draw: DrawFn, bounds: Bounds = DEFAULT) -> tuple[Plain, int]:
-    """A large layout and `n`: `n` consecutive elements can be taken as one, and each taken apart into `n`."""
+    """A large layout and `n`: `n` consecutive elements form a larger element, and each can be divided into `n` parts."""
     large = draw(large_layouts(_fewer(bounds)))
     n = 1 << draw(st.integers(0, 3)) if _fits(large, 1 << 54) else 1
     return _parts(draw, large, n, n, bounds), n
@@ -648,7 +648,7 @@ def replicated_thread_values(bounds: Bounds = DEFAULT) -> st.SearchStrategy[Thre
 
 @st.composite
 def _thread_values(draw: DrawFn, bounds: Bounds, copies: st.SearchStrategy[int]) -> ThreadValue:
-    """Each digit of the tile goes to the threads or to the values."""
+    """Assigns each digit of the tile to the threads or to the values."""
     tile = draw(int_tuples(bounds))
     halves: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
     below = 1
@@ -664,5 +664,5 @@ def _thread_values(draw: DrawFn, bounds: Bounds, copies: st.SearchStrategy[int])
 
 
 def large_swizzled_indices() -> st.SearchStrategy[tuple[Swizzle, int]]:
-    """A swizzle, and an index of any number of bits up to 61."""
+    """A swizzle, and an index of up to 61 bits."""
     return st.tuples(swizzles(), st.integers(0, 61).flatmap(lambda bits: st.integers(0, (1 << bits) - 1)))

@@ -1,14 +1,14 @@
-//! The files of a crate and what each imports from the others, by the rules of Rust's modules.
+//! The files of a crate, and the names that each imports from the others, by Rust's module rules.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 
-/// For every file, the files whose names it says, and those names.
+/// For each pair of files (from, to): the names of `to` that `from` uses.
 pub(crate) type Imports = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// The imports of the crate whose root this file is, named by `shown`.
+/// The imports of the crate with this root file. `shown` gives files their names.
 pub(crate) fn imports(root: &Path, shown: &dyn Fn(&Path) -> String) -> Result<Imports, String> {
     let mut tree = Tree { modules: vec![] };
     let file = parsed(root)?;
@@ -42,17 +42,17 @@ struct Module {
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
     defined: BTreeSet<String>,
-    /// Names that a `use` brings, and the paths that it names.
+    /// Names that `use` statements import, with their paths.
     brought: BTreeMap<String, Vec<String>>,
     /// Paths of `use path::*`.
     globs: Vec<Vec<String>>,
-    /// Paths that the module's code says. A `use` that others see says nothing, since it only hands
-    /// on.
+    /// Paths that the code of the module uses. A public `use` does not count, because it only
+    /// re-exports.
     said: BTreeSet<Vec<String>>,
 }
 
 impl Tree {
-    /// Adds a module and those within it; `folder` holds the files of its children.
+    /// Adds a module and its child modules; `folder` contains the files of the children.
     fn add(
         &mut self,
         parent: Option<usize>,
@@ -95,8 +95,8 @@ impl Tree {
         Ok(at)
     }
 
-    /// The module that defines what a path names, as seen in the module `at`, and the name that it
-    /// has there. Imports that are being followed, `within`, are not followed again:
+    /// The module that defines the name at the end of a path, as seen from the module `at`, and the
+    /// name there. Imports in `within` are being followed, and are not followed again:
     /// `use half::half` names a crate.
     fn home(
         &self,
@@ -135,11 +135,11 @@ impl Tree {
     }
 }
 
-/// Reads a module's items, without those of modules within it and of tests.
+/// Reads the items of a module, without those of child modules and of tests.
 struct Reader<'a> {
     module: Module,
     within: Vec<&'a syn::ItemMod>,
-    /// How many items are around the one that is read.
+    /// The number of items around the current item.
     depth: usize,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Visit<'a> for Reader<'a> {
     fn visit_attribute(&mut self, _: &'a syn::Attribute) {}
 }
 
-/// The paths of a `use`, each with the name that it brings, or none for `*`.
+/// The paths of a `use`, each with the imported name, or none for `*`.
 fn flatten(
     tree: &syn::UseTree,
     before: &mut Vec<String>,
@@ -234,7 +234,7 @@ fn flatten(
     }
 }
 
-/// The paths among the tokens that a macro is given, of two names or more.
+/// The paths of at least two names among the tokens of a macro call.
 fn tokens(stream: TokenStream, said: &mut BTreeSet<Vec<String>>) {
     let (mut path, mut colons) = (vec![], 0);
     for token in stream {
@@ -258,7 +258,7 @@ fn tokens(stream: TokenStream, said: &mut BTreeSet<Vec<String>>) {
     said.insert(path);
 }
 
-/// Whether the attributes keep an item for tests.
+/// Whether the attributes restrict an item to tests.
 fn of_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().filter(|a| a.path().is_ident("cfg")).any(|a| match &a.meta {
         syn::Meta::List(list) => {

@@ -1,5 +1,5 @@
-//! No files of a crate import each other in a circle: what two files need stands in a third below
-//! both.
+//! Checks that the files of a crate do not import each other in a circle. Items that two files need
+//! belong in a third file that imports neither.
 
 mod imports;
 
@@ -7,7 +7,7 @@ use imports::{Imports, imports};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Files of `decompose` that may still import each other in a circle, sorted.
+/// Files of `decompose` that are still allowed to import each other in a circle, sorted.
 const DECOMPOSE: &[&str] = &[
     "decompose/src/certificate.rs",
     "decompose/src/checker.rs",
@@ -38,7 +38,7 @@ const DECOMPOSE: &[&str] = &[
     "decompose/src/solve/solution.rs",
 ];
 
-/// Files of `decompose` as in [`PARENTS`], sorted.
+/// Files of `decompose` for [`PARENTS`], sorted.
 const DECOMPOSE_PARENTS: &[&str] = &[
     "decompose/src/emit.rs",
     "decompose/src/explain/mod.rs",
@@ -49,8 +49,8 @@ const DECOMPOSE_PARENTS: &[&str] = &[
     "decompose/src/schedule/roles.rs",
 ];
 
-/// Files, sorted, that import what their children define and that the children import, each with
-/// the reason. Imports of such a file by those in its folder are not counted.
+/// Files that import items of their child modules while the children import the file, sorted, with
+/// reasons. Imports of such a file by files in its folder are not counted.
 const PARENTS: &[(&str, &str)] = &[
     ("ir/src/ast.rs", "statements hold short forms, and short forms hold statements"),
     (
@@ -68,13 +68,13 @@ const PARENTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Other files that may still import each other in a circle, sorted, each with the reason.
+/// Other files that are allowed to import each other in a circle, sorted, with reasons.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("simulate/src/state/race.rs", "accesses of a granule hold its last reads"),
     ("simulate/src/state/reads.rs", "last reads say how an access clashes with them"),
 ];
 
-/// The groups of files each of which imports every other of its group, if only through more files.
+/// The groups of files in which each file imports every other, directly or indirectly.
 fn circles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     let mut next = BTreeMap::<&str, Vec<&str>>::new();
     for (from, to) in imports.keys() {
@@ -101,7 +101,7 @@ fn circles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     groups.into_iter().filter(|group| !group.is_empty()).collect()
 }
 
-/// A line for each import within a circle.
+/// One line for each import within a circle.
 fn lines(circle: &BTreeSet<&str>, imports: &Imports) -> String {
     let mut text = format!("{} files import each other in a circle:\n", circle.len());
     for ((from, to), names) in imports {
@@ -113,7 +113,7 @@ fn lines(circle: &BTreeSet<&str>, imports: &Imports) -> String {
     text
 }
 
-/// The roots of the crates of a workspace.
+/// The root files of the crates of a workspace.
 fn roots(workspace: &Path) -> Vec<PathBuf> {
     let folders = std::fs::read_dir(workspace).unwrap().map(|e| e.unwrap().path());
     let sources = folders.filter(|f| f.join("Cargo.toml").is_file()).map(|f| f.join("src"));
@@ -125,7 +125,7 @@ fn roots(workspace: &Path) -> Vec<PathBuf> {
     roots
 }
 
-/// Whether a file stands in the folder of the parent's children.
+/// Whether a file is in the folder of the parent's children.
 fn is_child(file: &str, parent: &str) -> bool {
     let of_folder = ["mod.rs", "lib.rs", "main.rs"].iter().find_map(|n| parent.strip_suffix(n));
     match of_folder {
@@ -188,8 +188,8 @@ fn exceptions_are_sorted() {
     }
 }
 
-/// The circles of a crate of these files.
-fn of(files: &[(&str, &str)]) -> Vec<String> {
+/// The circles of a crate with these files.
+fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let file = folder.path().join(name);
@@ -203,7 +203,7 @@ fn of(files: &[(&str, &str)]) -> Vec<String> {
 
 #[test]
 fn files_that_import_down_are_no_circle() {
-    let found = of(&[
+    let found = circles_of(&[
         ("lib.rs", "mod a; mod b; mod low; pub use a::A;"),
         ("a.rs", "use crate::b; use crate::low::Low; pub struct A(Low, b::B);"),
         ("b.rs", "pub(crate) struct B(super::low::Low);"),
@@ -218,7 +218,7 @@ fn files_that_import_down_are_no_circle() {
 
 #[test]
 fn a_parent_hands_names_on_without_a_circle() {
-    let found = of(&[
+    let found = circles_of(&[
         ("lib.rs", "mod parent;"),
         ("parent/mod.rs", "mod a; mod b; pub(crate) use a::A; pub(crate) struct P;"),
         ("parent/a.rs", "use super::P; pub(crate) struct A(P);"),
@@ -230,7 +230,7 @@ fn a_parent_hands_names_on_without_a_circle() {
 #[test]
 fn circles_are_found() {
     let circle = |text: &str| {
-        of(&[
+        circles_of(&[
             ("lib.rs", "mod a; mod b;"),
             ("a.rs", text),
             ("b.rs", "use super::a::A; pub(crate) struct B(A); pub(crate) fn f() {}"),
@@ -255,7 +255,7 @@ fn circles_are_found() {
 
 #[test]
 fn a_child_that_needs_its_parent_closes_a_circle() {
-    let found = of(&[
+    let found = circles_of(&[
         ("lib.rs", "mod parent;"),
         ("parent.rs", "mod child; use child::C; pub(crate) struct P(C);"),
         ("parent/child.rs", "use super::*; pub(crate) struct C(Box<P>);"),

@@ -1,6 +1,6 @@
 //! Composition, inverses, complement, null space.
 //!
-//! Invariant: an answer is the exact function that the line promises.
+//! Invariant: an answer is exactly the function in the operation's description.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, on_domain, op};
@@ -23,7 +23,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "right_inverse",
         F,
-        "a layout `R` with `L(R(i)) == i`, as large as whole modes make it",
+        "a layout `R` with `L(R(i)) == i`, as large as whole modes permit",
         ("right_inverse((4,8):(8,1))", "(8,4):(4,1)"),
         |a| match a.function(0)?.plain() {
             Some(l) => Ok(l.right_inverse_in(a.cx)?.into()),
@@ -60,26 +60,32 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "nullspace",
         ANY,
-        "the layout of the one-dimensional indices that go to 0",
+        "the layout of the one-dimensional indices that map to 0",
         ("nullspace((7,5,16):(3,1,0))", "16:35"),
         nullspace,
     ),
     op(
         "solve",
         &[("f", Kind::Layout), ("p", Kind::Layout), ("q", Kind::Layout)],
-        "the layout `g` with `f o p⁻¹ = g o q⁻¹`: where `p` and `q` name one element, `f` and `g` do",
-        ("solve((32,8):(8,1), (32,8):(1,32), ((4,8),(2,4)):((64,1),(32,8)))", "((4,8),(2,4)):((2,8),(1,64))"),
+        "the layout `g` with `f o p⁻¹ = g o q⁻¹`: if `p` and `q` name the same element, so do `f` \
+         and `g`",
+        (
+            "solve((32,8):(8,1), (32,8):(1,32), ((4,8),(2,4)):((64,1),(32,8)))",
+            "((4,8),(2,4)):((2,8),(1,64))",
+        ),
         |a| Ok(solve_in(a.cx, &a.layout(0)?, &a.layout(1)?, &a.layout(2)?)?.into()),
     ),
     op(
         "unify",
         &[("shape", Kind::Shape), ("runs", Kind::Layouts), ("outer", Kind::Int)],
-        "the compact layout `m` of the shape with `m(run(j)) == j` for every run; the first `outer` modes lie outside",
+        "the compact layout `m` of the shape with `m(run(j)) == j` for every run; the first \
+         `outer` modes are outermost",
         ("unify((64,64), [8:1, (8,4):(1,16)])", "((8,2,4),64):((1,32,8),64)"),
         |a| {
             let outer = if a.get(2).is_some() { a.index(2)? } else { 0 };
-            let runs = a.value(1)?.layouts().map_err(|m| m.of(1, Kind::Layouts))?;
-            let runs = runs.iter().map(|run| run.eval(a.cx, &|_| None)).collect::<Result<Vec<_>, _>>()?;
+            let runs = a.value(1)?.layouts().map_err(|m| m.fault(1, Kind::Layouts))?;
+            let runs =
+                runs.iter().map(|run| run.eval(a.cx, &|_| None)).collect::<Result<Vec<_>, _>>()?;
             Ok(unify(&a.fixed_shape(0)?.flatten(), outer, &runs)?.into())
         },
     )

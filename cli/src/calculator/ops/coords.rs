@@ -1,6 +1,6 @@
 //! A layout as a function: coordinates, indices, slices, all values.
 //!
-//! Invariant: no list is longer than [`MAX_VALUES`], nor takes more than [`MAX_STEPS`] steps.
+//! Invariant: no list has more than [`MAX_VALUES`] values or takes more than [`MAX_STEPS`] steps.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, on_domain, op};
@@ -8,9 +8,9 @@ use crate::calculator::value::{self, Kind, Value};
 use carbyne_ir::layout::index::idx2crd_in;
 use carbyne_ir::layout::{ComposedLayout, Swizzle};
 
-/// Most values of a list.
+/// Maximum number of values in a list.
 const MAX_VALUES: i64 = 1 << 16;
-/// Most leaves visited for a list.
+/// Maximum number of leaves visited for a list.
 const MAX_STEPS: i64 = 1 << 24;
 
 const CRD_L: &[Param] = &[("coord", Kind::Coord), ("L", Kind::Any)];
@@ -53,7 +53,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "swizzle_layout_eval",
         SWIZZLE_L,
-        "as `layout_eval`, the indices shifted by an offset and swizzled",
+        "the indices of all coordinates, shifted by an offset and swizzled",
         ("swizzle_layout_eval(1, 0, 2, 0, (4,2):(1,4))", "[0,1,2,3,5,4,7,6]"),
         |a| {
             let swizzle = Swizzle::of_fields(a.int(0)?, a.int(1)?, a.int(2)?)?;
@@ -65,7 +65,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "slice",
         CRD_L,
-        "the layout of what `_` leaves open",
+        "the layout of the modes that `_` leaves open",
         ("slice((2,_), ((3,2),(2,5,2)):((4,1),(2,13,100)))", "((2,5,2)):((2,13,100))"),
         slice,
     ),
@@ -79,14 +79,14 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "dice",
         CRD_L,
-        "the layout of what the coordinate fixes",
+        "the layout of the modes that the coordinate fixes",
         ("dice((2,_), ((3,2),(2,5,2)):((4,1),(2,13,100)))", "((3,2)):((4,1))"),
         |a| Ok(on_domain!(a, 1, |l| l.dice(&a.coord(0)?)?)),
     ),
     op(
         "with_shape",
         &[("L", Kind::Any), ("shape", Kind::Shape)],
-        "the same function of one-dimensional indices under another shape",
+        "the layout as a function of one-dimensional indices, under another shape",
         ("with_shape(12:2, (3,4))", "(3,4):(2,6)"),
         |a| Ok(on_domain!(a, 0, |l| l.with_shape_in(a.cx, a.shape(1)?)?)),
     ),

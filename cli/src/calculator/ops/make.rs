@@ -1,6 +1,6 @@
 //! Layouts from shapes and from other layouts.
 //!
-//! Invariant: none of these composes; what they give is stated by their operands alone.
+//! Invariant: no operation here composes layouts. The operands state the result.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, op};
@@ -16,7 +16,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "make_layout",
         L,
-        "the layout whose modes are these",
+        "the layout with these modes",
         ("make_layout(3:1, 4:3)", "(3,4):(1,3)"),
         |a| {
             let modes = (0..a.values.len()).map(|k| a.layout(k));
@@ -42,7 +42,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "make_ordered_layout",
         &[("shape", Kind::Shape), ("order", Kind::Shape)],
-        "the compact layout whose modes go from fast to slow as the order says",
+        "the compact layout whose modes go from fast to slow in the given order",
         ("make_ordered_layout((2,2,2,2), (0,2,3,1))", "(2,2,2,2):(1,4,8,2)"),
         |a| Ok(Layout::ordered_in(a.cx, a.shape(0)?, &a.fixed_shape(1)?)?.into()),
     )

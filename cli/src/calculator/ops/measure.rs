@@ -1,6 +1,6 @@
 //! Measures of a layout: sizes, shape, predicates.
 //!
-//! Invariant: all of these read; none makes another function.
+//! Invariant: the operations here only inspect layouts.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, op};
@@ -50,7 +50,8 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "equivalent",
         &[("L", Kind::Layout), ("M", Kind::Layout)],
-        "whether both are the same function of one-dimensional indices, for all values of their symbols",
+        "whether both are the same function of one-dimensional indices, for all values of their \
+         symbols",
         ("equivalent((4,(2,8)):(1,(4,8)), 64:1)", "true"),
         |a| {
             let same = a.layout(0)?.equivalent_in(a.cx, &a.layout(1)?)?;
@@ -60,13 +61,14 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "max_alignment",
         L,
-        "how many consecutive elements start at a multiple of their number, wherever the layout is cut",
+        "how many consecutive elements start at a multiple of their number, wherever the layout \
+         is cut",
         ("max_alignment((4,8):(1,8))", "4"),
         |a| Ok(Value::from(a.fixed_layout(0)?.max_alignment())),
     ),
 ];
 
-/// The shape of whatever layout it is.
+/// The shape of a layout of any kind.
 fn shape(a: &Args<'_>) -> Result<Shape, Fault> {
     match a.value(0)? {
         Value::Coords(l) => Ok(l.shape()),

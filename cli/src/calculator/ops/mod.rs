@@ -1,9 +1,9 @@
-//! The operations as a table: name, operands, one line, an example with its result, a function.
+//! The table of operations: name, operands, description, an example with its result, a function.
 //!
-//! One file a family. To add an operation, add a row; the command's list, the page
-//! `docs/layout.md`, error messages and tests read the table.
+//! Each family has its own file. To add an operation, add a row. The output of `--list`, the page
+//! `docs/layout.md`, error messages and tests are made from the table.
 //!
-//! Invariant: the examples are computed by the tests.
+//! Invariant: tests compute the examples.
 
 mod compose;
 mod coords;
@@ -35,12 +35,12 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Operation> {
     FAMILIES.iter().flat_map(|(_, ops)| ops.iter())
 }
 
-/// The operation of this name or alias.
+/// The operation with this name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static Operation> {
     all().find(|op| op.name == name || op.aliases.contains(&name))
 }
 
-/// The name most like this one, of operations and of `bound` names, if one is at all.
+/// The most similar name among operations and `bound` names, if any is similar.
 pub(super) fn nearest<'a>(name: &str, bound: impl Iterator<Item = &'a String>) -> Option<&'a str> {
     let own = all().flat_map(|op| std::iter::once(op.name).chain(op.aliases.iter().copied()));
     let (near, steps) = own
@@ -53,7 +53,7 @@ pub(super) fn nearest<'a>(name: &str, bound: impl Iterator<Item = &'a String>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calculator::eval::{Session, apply};
+    use crate::calculator::eval::{Session, apply_operation};
     use crate::calculator::fault::Fault;
     use crate::calculator::value::Value;
     use carbyne_ir::expr::ExprArena;
@@ -102,13 +102,17 @@ mod tests {
                 let mut args: Vec<Value> = (0..op.required()).map(|_| Value::from(1)).collect();
                 args[k] = Value::Bool(true);
                 let wanted = op.kind(k);
-                match apply(&arena, op, &args) {
+                match apply_operation(&arena, op, &args) {
                     Err(Fault::Type { arg, wanted: w }) => assert_eq!((arg, w), (k, wanted)),
                     other => panic!("{} at {k}: {other:?}", op.name),
                 }
             }
             assert!(
-                op.many || matches!(apply(&arena, op, &vec![Value::from(1); 9]), Err(Fault::Count))
+                op.many
+                    || matches!(
+                        apply_operation(&arena, op, &vec![Value::from(1); 9]),
+                        Err(Fault::Count)
+                    )
             );
         }
     }

@@ -1,6 +1,6 @@
-//! Modes chosen, exchanged, gathered, and taken together where strides continue each other.
+//! Selects, replaces, groups and merges modes of a layout.
 //!
-//! Invariant: no operation here changes the index of a leaf coordinate that remains.
+//! Invariant: no operation here changes the index of a remaining leaf coordinate.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, on_domain, op};
@@ -16,7 +16,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "get",
         &[("L", Kind::Any), ("path", Kind::Modes)],
-        "the mode that the path leads to",
+        "the mode at the path",
         ("get((4,(3,6)):(1,(4,12)), [1, 0])", "3:4"),
         |a| {
             let path = a.modes(1)?;
@@ -85,7 +85,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "coalesce",
         L,
-        "the same function of one-dimensional indices, with as few modes as possible",
+        "the layout as a function of one-dimensional indices, with as few modes as possible",
         ("coalesce((2,(1,6)):(1,(6,2)))", "12:1"),
         |a| Ok(on_domain!(a, 0, |l| l.coalesce_in(a.cx)?)),
     ),
@@ -119,7 +119,7 @@ pub(super) const ALL: &[Operation] = &[
     ),
 ];
 
-/// Two layouts of the same kind made into one. Under a swizzle there is no second layout.
+/// Joins two layouts of one kind. Only the first may be swizzled; the result keeps its swizzle.
 fn joined(
     a: &Args<'_>,
     k: usize,

@@ -1,7 +1,7 @@
 //! Division into tiles, and products of tiles.
 //!
-//! Invariant: a tiler in brackets acts by mode, a layout on the whole as a one-dimensional
-//! function.
+//! Invariant: a tiler in brackets applies by mode; a layout applies to the whole as a
+//! one-dimensional function.
 
 use crate::calculator::operation::{Operation, Param, on_domain, op};
 use crate::calculator::value::{Kind, Layout, Value};
@@ -84,7 +84,7 @@ pub(super) const ALL: &[Operation] = &[
     op(
         "blocked_product",
         BLOCKS,
-        "copies of the block as the tiler says, mode by mode, each block kept together",
+        "copies of the block, arranged by the tiler, mode by mode, each block kept together",
         ("blocked_product((2,5):(5,1), (3,4):(1,3))", "((2,3),(5,4)):((5,10),(1,30))"),
         |a| {
             let tiler = a.layout(1)?;

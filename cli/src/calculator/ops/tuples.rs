@@ -1,7 +1,6 @@
 //! Tuples of integers: shapes without strides.
 //!
-//! Invariant: tuples are column-major as everywhere; nothing here makes a layout but
-//! `domain_distribute`.
+//! Invariant: tuples are column-major. Only `domain_distribute` makes a layout.
 
 use crate::calculator::operation::{Operation, Param, op};
 use crate::calculator::value::{Kind, Layout, Value};

@@ -1,6 +1,6 @@
-//! What two layouts have in common, and elements of other widths.
+//! Common vectors of two layouts, and layouts over elements of another width.
 //!
-//! Invariant: widths and factors are positive; the library checks that they divide.
+//! Invariant: widths and factors are positive. The library checks that they divide.
 
 use crate::calculator::operation::{Operation, Param, op};
 use crate::calculator::value::{Kind, Value};

@@ -1,16 +1,19 @@
-//! `carbyne atoms calibrate --device`: cycles of atoms, measured.
+//! `carbyne atoms calibrate --device`: measures the cycles of atoms.
 //!
-//! An atom is executed on its own results (`carbyne_atoms::probe::chain`) by one warp, whose cycles
-//! an execution are those until completion, and by a multiprocessor full of warps, where they are
-//! those of issue. Two kernels that differ in the length of the chain are timed, and the difference
-//! counts: what is around the chain cancels out. All operands are ones. An atom is not measured
-//! where the machine code of the longer chain shows that a compiler has folded it, where the
-//! architecture emulates the atom (what depends on factors alone is then done once), and where a
-//! sequence, which may take another way for special values, has come to one.
+//! An atom is executed on its own results (`carbyne_atoms::probe::chain`). One warp gives the
+//! cycles to completion; a multiprocessor full of warps gives the cycles to issue. Two kernels with
+//! chains of different lengths are timed. Their difference counts, so the time around the chain
+//! cancels out. All operands are ones.
+//!
+//! An atom is not measured in three cases:
+//!
+//! - The machine code of the longer chain shows that the compiler folded the chain.
+//! - The architecture emulates the atom. Then work that depends only on the factors is done once.
+//! - The chain of a sequence has reached zero, infinity or NaN, for which it may take another path.
 
 use super::compile::{compile_text, outside};
+use super::fastest_launch::fastest_cycles;
 use super::report::today;
-use super::timed::fastest;
 use crate::args::CalibrateAtoms;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};
@@ -31,30 +34,30 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// Rounds of every chain.
+/// Iterations of every chain.
 const ROUNDS: i64 = 64;
-/// Threads of a multiprocessor that is full: 8 warps a scheduler.
+/// Threads of a full multiprocessor: 8 warps per scheduler.
 const FULL: i64 = 1024;
-/// Launches of a kernel, of which the fastest counts.
+/// Launches of a kernel; the fastest counts.
 const LAUNCHES: usize = 3;
-/// Kernels of one compilation.
+/// Kernels per compilation.
 const BATCH: usize = 16;
 
-/// One kernel to be timed.
+/// A kernel to time.
 struct Chain {
     atom: usize,
-    /// Which of the four of an atom: shorter or longer chain, by one warp or by many.
+    /// The index among the four kernels of an atom: shorter or longer chain, one warp or many.
     part: usize,
     probe: Probe,
     program: Program,
 }
 
-/// What the four kernels of an atom gave.
+/// The results of the four kernels of an atom.
 #[derive(Clone, Default)]
 struct Measured {
     cycles: [Option<f64>; 4],
     instructions: [Option<usize>; 4],
-    /// Whether results came to be zero, infinite or no number.
+    /// Whether a result is zero, infinite or NaN.
     special: bool,
     error: Option<String>,
 }
@@ -66,13 +69,13 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
     let table = match (&args.atoms.arch, own) {
         (Some(name), _) => pipeline::table(name)?,
         (None, Some(arch)) => AtomTable::new(*arch),
-        (None, None) => return Err(Failure::usage("the atom table does not know this GPU")),
+        (None, None) => return Err(Failure::usage("the atom table has no data about this GPU")),
     };
     if args.machine {
         return super::machine::run(args, &gpu, &table, io);
     }
     if let Some(name) = args.atoms.names.iter().find(|n| table.get(n).is_none()) {
-        return Err(super::names::unknown(name, std::slice::from_ref(&table)));
+        return Err(super::check_names::unknown_atom(name, std::slice::from_ref(&table)));
     }
     let only = &args.atoms.names;
     let atoms: Vec<&Atom> = table
@@ -95,7 +98,8 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,
-                    "{}: issue {issue} (was {:.2}), completion {completion} (was {:.2}), {instructions} instructions",
+                    "{}: issue {issue} (was {:.2}), completion {completion} (was {:.2}), \
+                     {instructions} instructions",
                     atom.name, old.issue_cycles, old.completion_cycles
                 );
                 found.insert(
@@ -121,7 +125,7 @@ pub(super) fn run(args: &CalibrateAtoms, io: &mut Io<'_>) -> Outcome {
     }
 }
 
-/// Times the chains; one result for each of the `n_atoms` atoms.
+/// Times the chains. Returns one result for each of the `n_atoms` atoms.
 fn measure(
     args: &CalibrateAtoms,
     gpu: &Gpu,
@@ -164,7 +168,7 @@ fn measure(
     Ok(measured)
 }
 
-/// Writes a file of costs, for all architectures of the chip.
+/// Writes a file of costs for all architectures of the chip.
 fn write_costs(
     path: &Path,
     gpu: &Gpu,
@@ -189,7 +193,7 @@ fn write_costs(
 
 type Unmeasured = Vec<(&'static str, String)>;
 
-/// Lengths of an atom's two chains. A long sequence shall stay in the instruction cache.
+/// The lengths of an atom's two chains. A long sequence must fit the instruction cache.
 fn lengths(atom: &Atom) -> [i64; 2] {
     match atom.kind {
         AtomKind::Instruction => [8, 40],
@@ -197,12 +201,12 @@ fn lengths(atom: &Atom) -> [i64; 2] {
     }
 }
 
-/// The kernels of all atoms, and the atoms that have none.
+/// The kernels of all atoms, and the atoms without kernels.
 fn chains(atoms: &[&Atom], table: &AtomTable) -> Result<(Vec<Chain>, Unmeasured), Failure> {
     let (mut chains, mut unmeasured) = (vec![], vec![]);
     for (i, atom) in atoms.iter().enumerate() {
         if atom.cost.emulated {
-            unmeasured.push((atom.name, "it is emulated".to_owned()));
+            unmeasured.push((atom.name, "the architecture emulates it".to_owned()));
             continue;
         }
         let [short, long] = lengths(atom);
@@ -224,8 +228,8 @@ fn chains(atoms: &[&Atom], table: &AtomTable) -> Result<(Vec<Chain>, Unmeasured)
     Ok((chains, unmeasured))
 }
 
-/// Cycles from the first warp's beginning to the last one's end, in the fastest of some launches;
-/// and whether what the chain ends in is an ordinary number.
+/// The cycles from the start of the first warp to the end of the last warp, in the fastest launch;
+/// and whether the result of the chain is an ordinary number.
 fn timed(
     gpu: &Gpu,
     module: &Module,
@@ -258,7 +262,7 @@ fn timed(
     let function = module.function(kernel, launch)?;
     let clocks = clocks.and_then(|i| buffers.get(i)).map(|(_, on_gpu)| on_gpu);
     let launched = || gpu.launch(&function, launch, &arguments, patience);
-    let fastest = fastest(LAUNCHES, launched, clocks, kernel.block / 32)?;
+    let fastest = fastest_cycles(LAUNCHES, launched, clocks, kernel.block / 32)?;
     let mut ordinary = true;
     for o in chain.probe.operands.iter().filter(|o| o.scalar.is_float()) {
         let of = |(id, _): &&(BufferId, Buffer)| {
@@ -273,14 +277,13 @@ fn timed(
     Ok((fastest, ordinary))
 }
 
-/// Issue and completion cycles and machine instructions of one execution, to two digits after the
-/// point.
+/// Issue and completion cycles and machine instructions of one execution, rounded to two decimals.
 fn cycles(atom: &Atom, m: &Measured, schedulers: f64) -> Result<(f64, f64, f64), String> {
     if let Some(e) = &m.error {
         return Err(e.clone());
     }
     if m.special && matches!(atom.kind, AtomKind::Sequence { .. }) {
-        return Err("a chain of it ends in zero, infinity or no number".to_owned());
+        return Err("the result of a chain is zero, infinite or NaN".to_owned());
     }
     let [short, long] = lengths(atom);
     let more = (long - short) as f64;
@@ -288,11 +291,11 @@ fn cycles(atom: &Atom, m: &Measured, schedulers: f64) -> Result<(f64, f64, f64),
         return Err("a kernel is missing".to_owned());
     };
     let (Some(n), Some(n_long)) = (m.instructions[0], m.instructions[1]) else {
-        return Err("its machine code cannot be read".to_owned());
+        return Err("the machine code cannot be read".to_owned());
     };
     let instructions = (n_long as f64 - n as f64) / more;
     if instructions < 0.9 {
-        return Err("the compiler folds a chain of it".to_owned());
+        return Err("the compiler folded a chain".to_owned());
     }
     let warps = FULL as f64 / 32.0 / schedulers;
     let per_execution = |cycles: f64| cycles / (ROUNDS as f64 * more);

@@ -1,4 +1,4 @@
-//! `carbyne atoms compile`, and the compiled probes for whoever executes them.
+//! `carbyne atoms compile`: compiles the probes of atoms. Other commands load the files.
 
 use super::probes::{Batch, Probes};
 use crate::args::CompileAtoms;
@@ -17,14 +17,14 @@ pub(super) fn run(args: &CompileAtoms, io: &mut Io<'_>) -> Outcome {
         Some(name) => vec![pipeline::table(name)?.arch],
         None => Arch::ALL.to_vec(),
     };
-    super::names::known(&args.atoms, &archs)?;
+    super::check_names::check_chosen(&args.atoms, &archs)?;
     let probes = Probes::new(&args.atoms, &archs)?;
     let nvrtc = nvrtc::find().map_err(|d| outside(*d))?;
     let emit = |_| if args.ptx { Emit::Ptx } else { Emit::Cubin };
     let folder = &args.output;
     std::fs::create_dir_all(folder).map_err(|e| {
         let why = input::reason(&e);
-        Failure::usage(format!("`{}` cannot be made: {why}", folder.display()))
+        Failure::usage(format!("`{}` cannot be created: {why}", folder.display()))
     })?;
     let (mut n_kernels, mut n_files) = (0, 0);
     let batches: Vec<&Batch> = probes.batches.iter().collect();
@@ -49,7 +49,7 @@ pub(super) fn run(args: &CompileAtoms, io: &mut Io<'_>) -> Outcome {
     Ok(())
 }
 
-/// An error that is about the machine.
+/// An error of the machine, not of a program.
 pub(super) fn outside(error: Diagnostic) -> Failure {
     Failure::one(
         &Source { name: "carbyne atoms".to_owned(), text: String::new(), ..Source::default() },
@@ -57,10 +57,10 @@ pub(super) fn outside(error: Diagnostic) -> Failure {
     )
 }
 
-/// Compilations at a time.
+/// Maximum number of parallel compilations.
 const THREADS: usize = 8;
 
-/// Compiles batches side by side; the answers are in their order.
+/// Compiles batches in parallel; the results are in the order of the batches.
 pub(super) fn compiled(
     batches: &[&Batch],
     nvrtc: &Nvrtc,
@@ -71,7 +71,7 @@ pub(super) fn compiled(
     })
 }
 
-/// Compiles one source.
+/// Compiles a source text.
 pub(super) fn compile_text(
     nvrtc: &Nvrtc,
     source: &str,
@@ -85,7 +85,7 @@ pub(super) fn compile_text(
     })
 }
 
-/// The batch in a folder that [`run`] wrote.
+/// Loads a batch from a folder that [`run`] wrote.
 #[cfg(feature = "gpu")]
 pub(super) fn prebuilt(batch: &Batch, folder: &Path) -> Result<Option<Binary>, Failure> {
     let name = batch.name();
@@ -93,7 +93,7 @@ pub(super) fn prebuilt(batch: &Batch, folder: &Path) -> Result<Option<Binary>, F
         let path = folder.join(format!("{name}.{extension}"));
         if path.is_file() {
             let bytes = crate::commands::run::read(&path)?;
-            // The name says what it holds.
+            // The file name identifies the content.
             let read = Binary::read(&path.display().to_string(), bytes, "probe");
             return read.map(Some).map_err(|d| outside(*d));
         }

@@ -1,15 +1,16 @@
-//! `carbyne atoms calibrate --machine --device`: what no chain of one atom tells, measured by
-//! kernels.
+//! `carbyne atoms calibrate --machine --device`: measures costs that a chain of one atom does not
+//! show.
 //!
-//! `wgmma` by the number of its columns and the place of its first factor, copies by boxes, loads
-//! and stores by width and memory, sums in memory, barriers. Each kernel is a text of this folder
-//! with numbers for its names, decomposed as any other. It has one loop that is not unrolled,
-//! around which every warp reads the clock; two kernels that differ in the rounds of the loop are
-//! timed, and the difference counts, of the median block in the fastest of some launches.
+//! The measurements are: `wgmma` by the number of columns and the memory of the first factor, bulk
+//! tensor copies, loads and stores by width and memory, reductions in memory, barriers. Each kernel
+//! is a text of this folder with `let` statements for its parameters, and is decomposed as usual.
+//! It has one loop that is not unrolled; every warp reads the clock before and after the loop. Two
+//! kernels with different numbers of iterations are timed. Their difference counts, for the median
+//! block in the fastest launch.
 
 use super::compile::{compile_text, outside};
+use super::fastest_launch::fastest_cycles;
 use super::report::today;
-use super::timed::fastest;
 use crate::args::CalibrateAtoms;
 use crate::failure::{Failure, Outcome, Source};
 use crate::{Io, output, pipeline};
@@ -22,9 +23,9 @@ use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Launches of a kernel, of which the fastest counts.
+/// Launches of a kernel; the fastest counts.
 const LAUNCHES: usize = 5;
-/// How many times as many rounds the longer kernel has.
+/// The ratio of the iterations of the longer and the shorter kernel.
 const LONGER: i64 = 4;
 
 const WGMMA_SHARED: &str = include_str!("machine/wgmma_shared.cby");
@@ -38,29 +39,29 @@ const SHARED_STORES: &str = include_str!("machine/shared_stores.cby");
 const BARRIER: &str = include_str!("machine/barrier.cby");
 const MBARRIER: &str = include_str!("machine/mbarrier.cby");
 
-/// What is measured of a round.
+/// The quantity that is measured per iteration.
 #[derive(Copy, Clone, Debug)]
 enum Unit {
-    /// So many executions, of which each takes so many cycles.
+    /// Cycles per execution; the number of executions per iteration.
     Cycles(f64),
-    /// So many bytes, of which so many pass in a cycle of a multiprocessor.
+    /// Bytes per cycle of a multiprocessor; the number of bytes per iteration.
     Bytes(f64),
 }
 
-/// Something that is measured.
+/// A measurement.
 #[derive(Clone, Debug)]
 struct Part {
     name: String,
-    /// The text without its numbers.
+    /// The text without parameters.
     text: &'static str,
     numbers: Vec<(&'static str, i64)>,
-    /// Rounds of the shorter kernel.
+    /// Iterations of the shorter kernel.
     rounds: i64,
     unit: Unit,
 }
 
 impl Part {
-    /// A kernel of so many rounds, which has a name of its own.
+    /// The source of the kernel with this number of iterations and this name.
     fn source(&self, rounds: i64, name: &str) -> Source {
         let numbers = self.numbers.iter().copied().chain([("ROUNDS", rounds)]);
         let lets: Vec<String> = numbers.map(|(name, n)| format!("{name} = {n}")).collect();
@@ -72,7 +73,7 @@ impl Part {
 
 const KIB: i64 = 1024;
 
-/// Everything that is measured on a card with so many multiprocessors.
+/// All measurements for a GPU with `sms` multiprocessors.
 fn parts(sms: i64) -> Vec<Part> {
     let mut out = vec![];
     let mut part = |name: String, text, numbers: &[(&'static str, i64)], rounds, unit| {
@@ -92,7 +93,7 @@ fn parts(sms: i64) -> Vec<Part> {
     }
     for rows in [8, 16, 32, 64, 128, 256] {
         let bytes = rows * 128;
-        // A block's own 128 KiB; the same for all; more than the cache holds.
+        // 128 KiB for each block; the same 128 KiB for all; more than the L2 cache holds.
         let places =
             [("L2", sms, 128 * KIB), ("L2, the same", 1, 128 * KIB), ("DRAM", sms, 2048 * KIB)];
         for (place, regions, region) in places {
@@ -113,8 +114,8 @@ fn parts(sms: i64) -> Vec<Part> {
     }
     for values in [1, 2, 4] {
         let (bits, round) = (32 * values, 8 * 1024 * 4 * values);
-        // Two blocks read the same half MiB, which no multiprocessor keeps; more than the
-        // second-level cache holds.
+        // Two blocks read the same 512 KiB, which do not fit the L1 cache; more than the L2 cache
+        // holds.
         for (place, regions, region) in [("L2", sms / 2, 512 * KIB), ("DRAM", sms, 2048 * KIB)] {
             let numbers = [
                 ("B", sms),
@@ -182,7 +183,7 @@ pub(super) fn run(args: &CalibrateAtoms, gpu: &Gpu, table: &AtomTable, io: &mut 
     output::write(Some(path), format!("{text}\n").as_bytes(), io)
 }
 
-/// What a part takes, to two digits after the point, or why it is not known.
+/// The result of a measurement, rounded to two decimals, or the reason why it failed.
 fn measured(
     gpu: &Gpu,
     nvrtc: &nvrtc::Nvrtc,
@@ -220,8 +221,8 @@ fn measured(
     Ok((100.0 * value).round() / 100.0)
 }
 
-/// Cycles of the median block from its first warp's beginning to its last one's end, in the fastest
-/// of some launches.
+/// The cycles of the median block from the start of its first warp to the end of its last warp, in
+/// the fastest launch.
 fn timed(
     gpu: &Gpu,
     module: &Module,
@@ -252,5 +253,5 @@ fn timed(
     let function = module.function(kernel, launch)?;
     let clocks = clocks.and_then(|i| buffers.get(i)).map(|(_, on_gpu)| on_gpu);
     let launched = || gpu.launch(&function, launch, &arguments, patience);
-    fastest(LAUNCHES, launched, clocks, kernel.block / 32)
+    fastest_cycles(LAUNCHES, launched, clocks, kernel.block / 32)
 }

@@ -1,20 +1,20 @@
-//! `carbyne atoms`: what an architecture can do, and whether a GPU agrees.
+//! `carbyne atoms`: lists the instructions of an architecture, and tests them on a GPU.
 
 #[cfg(feature = "gpu")]
 mod calibrate;
+mod check_names;
 mod compile;
 #[cfg(feature = "gpu")]
+mod fastest_launch;
+#[cfg(feature = "gpu")]
 mod machine;
-mod names;
 mod probes;
 #[cfg(feature = "gpu")]
 mod report;
 #[cfg(feature = "gpu")]
-mod timed;
-#[cfg(feature = "gpu")]
 mod verify;
 
-pub(super) use names::unknown;
+pub(super) use check_names::unknown_atom;
 #[cfg(feature = "gpu")]
 pub(super) use report::today;
 
@@ -51,10 +51,10 @@ pub(super) fn run(args: &Atoms, io: &mut Io<'_>) -> Outcome {
     output::write(None, text.as_bytes(), io)
 }
 
-/// All about one atom, or about those that differ in the number of columns, on these architectures:
-/// its entry of `--markdown`, and its operands drawn.
+/// Everything about an atom, or about a series of atoms that differ in the number of columns, on
+/// these architectures: its section of `--markdown`, and a drawing of its operands.
 fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure> {
-    let mut out = docs::atom_markdown(name, tables).ok_or_else(|| unknown(name, tables))?;
+    let mut out = docs::atom_markdown(name, tables).ok_or_else(|| unknown_atom(name, tables))?;
     let Some(atom) = tables.iter().rev().find_map(|t| t.get(name)) else { return Ok(out) };
     match tensor::atom(atom) {
         Ok(picture) => {
@@ -67,18 +67,18 @@ fn one(name: &str, tables: &[AtomTable], color: bool) -> Result<String, Failure>
     Ok(out)
 }
 
-/// The program that executes one atom, on the newest of these architectures that has it.
+/// The program that executes an atom, on the newest of these architectures that has the atom.
 fn program(name: &str, tables: &[AtomTable]) -> Result<String, Failure> {
     let found = tables.iter().rev().find_map(|t| t.get(name).map(|atom| (atom, t)));
-    let Some((atom, table)) = found else { return Err(unknown(name, tables)) };
+    let Some((atom, table)) = found else { return Err(unknown_atom(name, tables)) };
     let made = probe(atom, table, Choice::default())
         .map_err(|e| Failure::usage(format!("`{name}` has no program that executes it: {e}")))?;
     let source = Source { name: format!("probe of {name}"), text: made.text, ..Source::default() };
     Ok(carbyne_ir::text::print(&pipeline::parsed(&source)?))
 }
 
-/// One line per atom: name, operation, where it is. Those that differ in the number of columns
-/// share one.
+/// One line per atom: name, operation, architectures. A series of atoms that differ in the number
+/// of columns shares one line.
 fn list(tables: &[AtomTable], spec: Option<&str>) -> Result<String, Failure> {
     let mut all = docs::series(tables);
     if let Some(spec) = spec {
@@ -93,7 +93,7 @@ fn list(tables: &[AtomTable], spec: Option<&str>) -> Result<String, Failure> {
             let shown: String = spec.chars().take(64).collect();
             return Err(Failure::usage_help(
                 format!("no atom implements the spec `{shown}`"),
-                format!("those that atoms implement are {}", known.join(", ")),
+                format!("use one of the specs {}", known.join(", ")),
             ));
         }
     }

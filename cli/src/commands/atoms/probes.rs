@@ -1,7 +1,8 @@
-//! The probes of atoms: programs, decomposed and printed, many kernels to a compilation.
+//! The probes of atoms: programs that execute one atom, decomposed and printed as CUDA C++. One
+//! compilation contains many of them.
 //!
-//! A compilation is known by its architecture and a hash of its source, so that a file made
-//! elsewhere by another carbyne is not taken for it.
+//! A compilation is identified by its architecture and a hash of its source, so that files of
+//! another version of carbyne are not used.
 
 use crate::args::ChosenAtoms;
 use crate::failure::{Failure, Source};
@@ -13,10 +14,10 @@ use carbyne_codegen::{CudaKernel, print_kernels};
 use carbyne_ir::program::Program;
 use carbyne_simulate::conformance;
 
-/// Kernels of one compilation: more share the reading of headers, fewer leave work to every core.
+/// Kernels per compilation. More kernels share the cost of headers; fewer allow more parallelism.
 const BATCH: usize = 24;
 
-/// An atom's probe, and the architectures whose atom it is.
+/// An atom's probe, and the architectures that have the atom in this form.
 pub(super) struct Probed {
     pub(super) atom: Atom,
     pub(super) probe: Probe,
@@ -24,16 +25,16 @@ pub(super) struct Probed {
     pub(super) variants: Vec<Variant>,
 }
 
-/// A probe as it is on one architecture.
+/// A probe for one architecture.
 #[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "for whoever executes it"))]
 pub(super) struct Variant {
     pub(super) arch: Arch,
     pub(super) kernel: CudaKernel,
-    /// The number of the compilation that it is in.
+    /// The index of its compilation.
     pub(super) batch: usize,
 }
 
-/// One compilation.
+/// A compilation.
 pub(super) struct Batch {
     pub(super) arch: Arch,
     pub(super) source: String,
@@ -41,7 +42,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// `sm_80-0123456789abcdef`, the name of a file without its extension.
+    /// The file name without extension: `sm_80-0123456789abcdef`.
     pub(super) fn name(&self) -> String {
         // FNV-1a.
         let hash = self.source.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
@@ -51,7 +52,7 @@ impl Batch {
     }
 }
 
-/// All that is to be executed.
+/// All probes to execute.
 #[derive(Default)]
 pub(super) struct Probes {
     pub(super) list: Vec<Probed>,
@@ -61,10 +62,10 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    /// The probes of atoms of these architectures.
+    /// The probes of the atoms of these architectures.
     ///
     /// # Errors
-    /// A probe that the compiler refuses, which is a defect.
+    /// carbyne's compiler refuses a probe, which is a bug.
     pub(super) fn new(args: &ChosenAtoms, archs: &[Arch]) -> Result<Self, Failure> {
         let wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|r| r == name);
         let mut probes = Probes::default();
@@ -84,8 +85,8 @@ impl Probes {
                     }
                 }
             }
-            // Batches do not depend on which atoms are wanted, so that files made for all of them
-            // serve.
+            // Batches do not depend on the wanted atoms, so that files that contain all atoms can
+            // be used.
             for chunk in of_arch.chunks(BATCH) {
                 if chunk.iter().any(|(atom, _)| wanted(atom.name)) {
                     probes.batch(chunk, &table)?;
@@ -98,7 +99,7 @@ impl Probes {
         Ok(probes)
     }
 
-    /// The number of the probe, which atoms that differ in their costs alone share.
+    /// Adds a probe and returns its index. Atoms that differ only in their costs share a probe.
     fn add(&mut self, atom: &Atom, made: &Probe, table: &AtomTable) -> Result<usize, Failure> {
         let same =
             |p: &Probed| p.probe == *made && Atom { cost: atom.cost, ..p.atom.clone() } == *atom;
@@ -142,10 +143,10 @@ impl Probes {
         Ok(())
     }
 
-    /// The source of one probe alone.
+    /// The source of a single probe.
     ///
     /// # Errors
-    /// As [`Probes::new`].
+    /// The errors of [`Probes::new`].
     #[cfg(feature = "gpu")]
     pub(super) fn alone(&self, probe: usize, arch: Arch) -> Result<String, Failure> {
         let program = &self.list[probe].program;
@@ -157,9 +158,9 @@ impl Probes {
     }
 }
 
-/// How an atom is executed: with its operands in each memory that they may lie in, and in each
-/// layout that a descriptor names, and setting its accumulator where it does. Of atoms that differ
-/// in the number of columns alone the first is executed in every way.
+/// The variants of an atom's probe: operands in each possible memory and in each layout that a
+/// descriptor can express, and accumulators set to zero where the atom allows this. In a series of
+/// atoms that differ in the number of columns, only the first atom is executed in all variants.
 fn choices(atom: &Atom, first: bool) -> Vec<Choice> {
     let ways = |o: &carbyne_atoms::AtomOperand| o.memory.len().max(described(o).len());
     let n = atom.operands.iter().map(ways).max().filter(|_| first).unwrap_or(1);

@@ -1,4 +1,4 @@
-//! What `carbyne atoms verify` found, as a table for people, as JSON and as Markdown.
+//! The report of `carbyne atoms verify`, as text, JSON and Markdown.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_launch::DeviceInfo;
@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What became of one execution of an atom for one architecture.
+/// The result of one execution of an atom for one architecture.
 pub(super) enum Verdict {
-    /// It was executed as this kind of binary.
+    /// The atom was executed from this kind of binary, and its results were compared.
     Compared(&'static str, Box<Compared>),
-    /// The GPU or the driver ended it.
+    /// The GPU or the driver aborted the execution.
     Broken(String),
-    /// It could not be executed.
+    /// The atom could not be executed.
     NotExecuted(String),
-    /// Nothing of it can be observed; it is part of what executes other atoms, and compiles.
+    /// The atom has no observable result. It compiles, and is part of the probes of other atoms.
     CompiledOnly(String),
 }
 
-/// All executions of an atom for one architecture.
+/// The results of all executions of an atom for one architecture.
 #[derive(Default)]
 struct Result {
     compared: Compared,
@@ -40,19 +40,19 @@ impl Result {
         !self.has_failed() && self.kind.is_some() && self.compared.elements > 0
     }
 
-    /// Whether it ran, and gave nothing that could be looked at.
+    /// Whether the atom ran but has no results to compare.
     fn is_unobserved(&self) -> bool {
         let empty = self.kind.is_some() && self.compared.elements == 0;
         !self.has_failed() && (empty || self.unobserved.is_some())
     }
 }
 
-/// What was found of one atom.
+/// The results of an atom.
 struct AtomReport {
     name: String,
     op: String,
     family: String,
-    /// In the order of [`Arch::ALL`].
+    /// Ordered as in [`Arch::ALL`].
     results: Vec<(Arch, Result)>,
 }
 
@@ -71,7 +71,7 @@ impl AtomReport {
         self.results.iter().filter(|(_, r)| of(r)).map(|(a, _)| a.as_str()).collect()
     }
 
-    /// Neighbors in [`Arch::ALL`] as one range: `sm_70 to sm_90a`.
+    /// The architectures, with neighbors in [`Arch::ALL`] as a range: `sm_70 to sm_90a`.
     fn range(&self, of: fn(&Result) -> bool) -> String {
         let archs = self.archs(of);
         let at = |name: &&str| Arch::ALL.iter().position(|a| a.as_str() == *name).unwrap_or(0);
@@ -91,11 +91,11 @@ impl AtomReport {
         self.results.iter().map(|(_, r)| r.compared.max_ratio).fold(0.0, f64::max)
     }
 
-    /// Why not, each reason once with its architectures.
+    /// The reasons why the atom was not verified, each with its architectures.
     fn reasons(&self) -> Vec<String> {
         let mut reasons: IndexMap<&str, Vec<&str>> = IndexMap::new();
         for (arch, r) in &self.results {
-            let empty = r.is_unobserved().then_some("it ran, and gives nothing to compare");
+            let empty = r.is_unobserved().then_some("it ran, but has no results to compare");
             let unobserved = r.unobserved.as_deref().or(empty);
             let Some(why) = r.broken.as_deref().or(r.absent.as_deref()).or(unobserved) else {
                 continue;
@@ -105,7 +105,7 @@ impl AtomReport {
         reasons.into_iter().map(|(why, archs)| format!("{}: {why}", archs.join(" "))).collect()
     }
 
-    /// How far results were from what is allowed, where something is.
+    /// The largest error of the results relative to the tolerance.
     fn of_allowed(&self) -> String {
         match self.max_ratio() {
             _ if self.elements() == 0 => "-".to_owned(),
@@ -115,7 +115,7 @@ impl AtomReport {
     }
 }
 
-/// What was found, by atom in the order of the tables.
+/// The results of all atoms, in the order of the tables.
 pub(super) struct Report {
     device: String,
     driver: (i32, i32),
@@ -140,7 +140,7 @@ impl Report {
         }
     }
 
-    /// Atoms of an architecture of which nothing is executed.
+    /// Adds the atoms of an architecture that the GPU does not run.
     pub(super) fn add_absent(&mut self, arch: Arch, only: &[String], why: &str) {
         for atom in AtomTable::new(arch).atoms() {
             if only.is_empty() || only.iter().any(|n| n == atom.name) {
@@ -190,7 +190,7 @@ impl Report {
         self.atoms.iter().any(|r| r.status() == "failed")
     }
 
-    /// Atoms by family and status.
+    /// The number of atoms by family and status.
     fn counts(&self) -> Vec<(&str, [usize; 4])> {
         let mut counts: IndexMap<&str, [usize; 4]> = IndexMap::new();
         for atom in &self.atoms {
@@ -204,7 +204,7 @@ impl Report {
 
     fn on(&self) -> String {
         let (cc, driver) = (self.capability, self.driver);
-        let compiler = self.compiler.as_deref().unwrap_or("files compiled before");
+        let compiler = self.compiler.as_deref().unwrap_or("precompiled files");
         format!(
             "{}, compute capability {}.{}, driver of CUDA {}.{}, {compiler}",
             self.device, cc.0, cc.1, driver.0, driver.1
@@ -294,7 +294,8 @@ impl Report {
 
     pub(super) fn markdown(&self) -> String {
         let mut out = format!(
-            "# Atoms on {}\n\nWritten by `carbyne atoms verify --device --markdown`; do not edit. {}: {}.\n\n{INTRODUCTION}",
+            "# Atoms on {}\n\nWritten by `carbyne atoms verify --device --markdown`; do not edit. \
+             {}: {}.\n\n{INTRODUCTION}",
             self.device,
             today(),
             self.on()
@@ -305,7 +306,7 @@ impl Report {
                 self.atoms.iter().any(|atom| atom.results.iter().any(of))
             };
             let archs: Vec<&str> = Arch::ALL.iter().filter(ran).map(|a| a.as_str()).collect();
-            let what = if kind == "ptx" { "PTX that the driver compiled" } else { "machine code" };
+            let what = if kind == "ptx" { "PTX, compiled by the driver" } else { "machine code" };
             if !archs.is_empty() {
                 let _ = writeln!(out, "As {what}: {}.", archs.join(", "));
             }
@@ -342,13 +343,14 @@ impl Report {
 const STATUS: [&str; 4] = ["verified", "failed", "compiled only", "not executable here"];
 
 const INTRODUCTION: &str = "\
-An atom is verified where the GPU computes, element by element, what the simulator computes by the atom: bit for
-bit where the atom says how it rounds, and for sums of tensor cores on small integers; on other numbers, and for
-approximations, no farther from the exact result than the atom allows. Each architecture's atoms ran as that
-architecture prints them.
+An atom is verified if the results of the GPU equal those of the simulator, element by element. They
+must be equal bit for bit if the atom states its rounding, and for sums of tensor cores on small
+integers. For other numbers and for approximations, the distance from the exact result must not
+exceed the error that the atom states. The atoms of each architecture ran with the code that is
+printed for this architecture.
 ";
 
-/// `2026-01-31`, in UTC.
+/// The current date in UTC: `2026-01-31`.
 pub(in crate::commands) fn today() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (year, month, day) = civil((now / 86_400).cast_signed());

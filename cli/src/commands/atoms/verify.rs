@@ -1,8 +1,9 @@
-//! `carbyne atoms verify --device`: atoms of the table executed on a GPU, against the simulator.
+//! `carbyne atoms verify --device`: executes atoms on a GPU and compares the results with the
+//! simulator.
 //!
-//! An atom is executed as every architecture that has it prints it: as machine code where the GPU
-//! runs that, else as PTX, which the driver compiles for the GPU. What it is given and how it is
-//! compared is `carbyne_simulate::conformance`'s.
+//! An atom is executed with the code of every architecture that has the atom: as machine code if
+//! the GPU runs that, otherwise as PTX, which the driver compiles for the GPU.
+//! `carbyne_simulate::conformance` makes the inputs and compares the results.
 
 use super::compile::{compile_text, compiled, outside, prebuilt};
 use super::probes::{Batch, Probed, Probes, Variant};
@@ -25,7 +26,7 @@ use carbyne_simulate::device::{POISON, Trial};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Bytes behind every tensor that no atom may write.
+/// Bytes after every tensor that no atom may write.
 const GUARD: usize = 256;
 
 pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
@@ -35,7 +36,7 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
         Some(name) => vec![pipeline::table(name)?.arch],
         None => Arch::ALL.to_vec(),
     };
-    super::names::known(&args.atoms, &wanted)?;
+    super::check_names::check_chosen(&args.atoms, &wanted)?;
     let (archs, others): (Vec<Arch>, Vec<Arch>) =
         wanted.into_iter().partition(|a| a.runs_on(capability, false));
     let emit = |arch: Arch| if arch.runs_on(capability, true) { Emit::Cubin } else { Emit::Ptx };
@@ -79,7 +80,7 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
                             }
                             Err(d) => {
                                 let said = Verdict::Broken(d.to_string());
-                                // The GPU is of no more use to this process.
+                                // This process cannot use the GPU anymore.
                                 hangs = (d.code == Code::Unending).then_some(d);
                                 said
                             }
@@ -99,13 +100,13 @@ pub(super) fn run(args: &VerifyAtoms, io: &mut Io<'_>) -> Outcome {
         output::write(Some(path), report.markdown().as_bytes(), io)?;
     }
     match hangs {
-        Some(d) => Err(outside(d.note("what comes after it was not executed"))),
-        None if report.has_failed() => Err(Failure::Said),
+        Some(d) => Err(outside(d.note("later atoms were not executed"))),
+        None if report.has_failed() => Err(Failure::Reported),
         None => Ok(()),
     }
 }
 
-/// The table with one atom that is wrong on purpose, for the simulator only.
+/// The atom table with one wrong atom, for the simulator only. It tests the comparison.
 struct Wrong {
     name: &'static str,
     table: AtomTable,
@@ -127,14 +128,14 @@ impl Wrong {
         match tables.into_iter().find(executes) {
             Some(table) => Ok(Wrong { name: probed.atom.name, table }),
             None => Err(Failure::usage_help(
-                format!("no two strides of `{name}` can be exchanged"),
+                format!("`{name}` has no two strides to exchange"),
                 "choose an atom of several threads or values, such as `ldmatrix.x4.b16`",
             )),
         }
     }
 }
 
-/// A probe's operands, memory and results by the simulator.
+/// A probe with its inputs, and its results in the simulator.
 struct Given<'p> {
     probed: &'p Probed,
     case: Case,
@@ -164,21 +165,21 @@ impl<'p> Given<'p> {
     }
 }
 
-/// A compiled batch, or a probe alone, with a number of its own.
+/// A compiled batch or single probe, with an index of its own.
 type Numbered = (usize, Binary);
 
-/// What was compiled, by batch; or by (probe, architecture) where a batch does not compile.
+/// Compiled batches; if a batch does not compile, single probes by (probe, architecture).
 struct Binaries {
     batches: Vec<Result<Numbered, Unusable>>,
     alone: BTreeMap<(usize, &'static str), Result<Numbered, String>>,
     next: usize,
 }
 
-/// Why a batch is not there.
+/// The reason why a batch is not available.
 enum Unusable {
-    /// No kernel of it will be.
+    /// No kernel of the batch can be compiled.
     Whole(String),
-    /// One of its kernels is at fault.
+    /// One of the kernels does not compile.
     Part,
 }
 
@@ -229,7 +230,7 @@ impl Binaries {
         Ok(Binaries { batches, alone: BTreeMap::new(), next })
     }
 
-    /// The binary that holds a probe.
+    /// The binary that contains a probe.
     fn of(
         &mut self,
         probes: &Probes,
@@ -245,7 +246,7 @@ impl Binaries {
         let arch = variant.arch;
         let next = &mut self.next;
         let made = self.alone.entry((probe, arch.as_str())).or_insert_with(|| {
-            let source = probes.alone(probe, arch).map_err(|_| "it does not print".to_owned())?;
+            let source = probes.alone(probe, arch).map_err(|_| "cannot be printed".to_owned())?;
             let nvrtc = nvrtc::find().map_err(|d| d.to_string())?;
             let made = compile_text(nvrtc, &source, arch, emit(arch));
             *next += 1;
@@ -255,7 +256,7 @@ impl Binaries {
     }
 }
 
-/// The GPU with what is loaded. Modules go before the GPU.
+/// The GPU and its loaded modules. Modules are dropped before the GPU.
 struct Device {
     modules: BTreeMap<usize, Module>,
     gpu: Option<Gpu>,
@@ -263,8 +264,8 @@ struct Device {
 }
 
 impl Device {
-    /// What a probe wrote. After an error the GPU is opened anew: it may have ended the whole
-    /// context.
+    /// Runs a probe and returns the tensors that it wrote. After an error, the GPU is opened again,
+    /// because the error may have destroyed the context.
     fn executed(
         &mut self,
         binary: &Numbered,
@@ -324,8 +325,8 @@ impl Device {
             let guard = bytes.split_off(bytes.len() - GUARD);
             let buffer = &program.buffers[*id];
             if guard.iter().any(|b| *b != POISON) {
-                let text = format!("it writes behind `%{}`", buffer.name);
-                let help = "report this: the atom's probe reaches outside, or the atom does";
+                let text = format!("it writes beyond `%{}`", buffer.name);
+                let help = "report this: the probe or the atom accesses memory out of bounds";
                 let d = Diagnostic::new(Code::SimOutOfBounds, buffer.span, text);
                 return Err(Box::new(d.help(help)));
             }

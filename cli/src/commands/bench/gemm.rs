@@ -1,10 +1,10 @@
-//! `carbyne bench gemm`: products that carbyne decomposes beside those of cuBLAS.
+//! `carbyne bench gemm`: measures matrix products of carbyne and of cuBLAS side by side.
 //!
-//! All kernels are decomposed and compiled before the first is timed. Of each product ours and
-//! cuBLAS's get the same factors, and their results are compared; then they are launched in turn,
-//! in an order that is drawn anew for each turn, in one stream that is never empty.
+//! All kernels are decomposed and compiled before the first measurement. For each product, the
+//! kernels of carbyne and cuBLAS get the same factors, and their results are compared. Then they
+//! are launched in turns, in one stream that never runs empty. The order is random in each turn.
 
-use super::measured::{COMMAND, Ours, Session, outside};
+use super::measurement::{COMMAND, Ours, Session, outside};
 use super::problem::Problem;
 use super::report::Report;
 use crate::args::{BenchGemm, MessageFormat};
@@ -25,7 +25,7 @@ pub(super) fn run(args: &BenchGemm, format: MessageFormat, io: &mut Io<'_>) -> O
     let table = gpu::table(COMMAND, &gpu, args.arch.as_deref())?;
     let library = CublasLibrary::find().map_err(machine)?;
     let mut builder = Builder::new(COMMAND, &gpu, &table)?;
-    builder.tuning = Tuning::of(args.tuned.as_deref(), Some(&gpu.info().name))?;
+    builder.tuning = Tuning::from_file(args.tuned.as_deref(), Some(&gpu.info().name))?;
     let cublas = Cublas::start(library, &gpu).map_err(machine)?;
     let seed = args.seed.unwrap_or_else(|| {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
@@ -42,7 +42,7 @@ pub(super) fn run(args: &BenchGemm, format: MessageFormat, io: &mut Io<'_>) -> O
                 "" => problem.to_string(),
                 pin => format!("{problem} by {pin}"),
             };
-            let source = Source { name, text: problem.text(pin), ..input::nothing(io) };
+            let source = Source { name, text: problem.text(pin), ..input::empty_source(io) };
             texts.push((i, pin.to_owned(), source));
         }
     }
@@ -76,7 +76,7 @@ pub(super) fn run(args: &BenchGemm, format: MessageFormat, io: &mut Io<'_>) -> O
                         report.add(measured);
                         bar.hidden(|| {
                             output::write(None, rows.as_bytes(), io)?;
-                            io.stdout.flush().map_err(Failure::written)
+                            io.stdout.flush().map_err(Failure::stdout)
                         })?;
                     }
                     Ok(None) => {}

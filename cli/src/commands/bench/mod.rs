@@ -1,16 +1,17 @@
-//! `carbyne bench`: what is decomposed beside NVIDIA's libraries.
+//! `carbyne bench`: measures decomposed kernels and NVIDIA's libraries side by side.
 //!
-//! - `problem`: a product as a text, and how near to cuBLAS it must be. `numbers`: what it is
-//!   given, and how near it is.
-//! - `measured`: launches in turn, and their figures. `report`: the table, as text, Markdown and
-//!   JSON. `gemm`: the command.
+//! - `problem`: a product as a text, and the allowed distance from cuBLAS.
+//! - `factors`: random factors, and the distance of results.
+//! - `measurement`: launches in turns, and their times.
+//! - `report`: the table, as text, Markdown and JSON.
+//! - `gemm`: the command.
 
+#[cfg(feature = "gpu")]
+mod factors;
 #[cfg(feature = "gpu")]
 mod gemm;
 #[cfg(feature = "gpu")]
-mod measured;
-#[cfg(feature = "gpu")]
-mod numbers;
+mod measurement;
 #[cfg(feature = "gpu")]
 mod problem;
 #[cfg(feature = "gpu")]

@@ -1,4 +1,4 @@
-//! Products to be measured: their text, and how near results must be to each other.
+//! Products to measure: their texts, and the allowed distance of results.
 
 use crate::args::{BenchGemm, Factors, Following, Majors, Size, Sums};
 use crate::failure::Failure;
@@ -15,13 +15,13 @@ pub(super) struct Problem {
     pub(super) factors: Factors,
     /// The type of C.
     pub(super) c: Scalar,
-    /// The type of sums.
+    /// The type of the accumulators.
     pub(super) sums: Scalar,
     pub(super) following: Following,
 }
 
 impl Problem {
-    /// All that a command line asks for.
+    /// All products of the command line.
     pub(super) fn all(args: &BenchGemm) -> Result<Vec<Problem>, Failure> {
         let mut out = vec![];
         for factors in &args.types {
@@ -48,15 +48,15 @@ impl Problem {
             (F16, Some(Sums::F16)) => (F16, F16),
             (other, Some(Sums::F16)) => {
                 return Err(Failure::usage_help(
-                    format!("cuBLAS has no products of {other} with sums of f16"),
-                    "leave out `--acc`, or name `--types f16`",
+                    format!("cuBLAS has no products of {other} with f16 accumulators"),
+                    "remove `--acc`, or use `--types f16`",
                 ));
             }
             (F64, _) => (F64, F64),
             (I8, _) => (I32, I32),
             (Bf16, _) => (Bf16, F32),
             (Tf32 | F32, _) => (F32, F32),
-            // Of f16 and bf16, which cuBLAS has for 8-bit floats, the one that is rounded less.
+            // cuBLAS has f16 and bf16 outputs for 8-bit floats; f16 rounds less.
             _ => (F16, F32),
         };
         let problem = Problem { size, majors, factors, c, sums, following: args.epilogue };
@@ -66,31 +66,31 @@ impl Problem {
         }
     }
 
-    /// What cuBLAS does not have of it, and a way out.
+    /// The reason why cuBLAS does not have this product, and how to avoid the problem.
     fn not_there(&self) -> Option<(String, &'static str)> {
         let factors = self.factors;
         if self.is_eight() && self.majors != Majors([false, true]) {
-            let what = format!("cuBLAS has products of {factors} for the majors nt alone");
-            return Some((what, "write `--majors nt`"));
+            let what = format!("cuBLAS has products of {factors} only for the majors nt");
+            return Some((what, "use `--majors nt`"));
         }
         if factors.0 == [Scalar::E5m2, Scalar::E5m2] {
             let what = "cuBLAS has no products of e5m2 with e5m2".to_owned();
-            return Some((what, "write `--types e4m3xe5m2` or `--types e5m2xe4m3`"));
+            return Some((what, "use `--types e4m3xe5m2` or `--types e5m2xe4m3`"));
         }
         let with_bias = matches!(self.c, Scalar::F16 | Scalar::Bf16 | Scalar::F32);
         if self.following == Following::BiasRelu && !with_bias {
             let what = format!("cuBLAS has no products of {factors} with a bias");
-            return Some((what, "leave out `--epilogue`, or name other types"));
+            return Some((what, "remove `--epilogue`, or use other types"));
         }
         None
     }
 
-    /// Whether factors are 8-bit floats.
+    /// Whether the factors are 8-bit floats.
     pub(super) fn is_eight(&self) -> bool {
         self.factors.0.iter().all(|s| s.is_float() && s.bits() == 8)
     }
 
-    /// Whether cuBLAS computes it by `cublasLtMatmul`.
+    /// Whether cuBLAS computes the product with `cublasLtMatmul`.
     pub(super) fn is_by_lt(&self) -> bool {
         self.is_eight() || self.following != Following::None
     }
@@ -99,12 +99,12 @@ impl Problem {
         self.majors.0.map(|t| if t { Transposed::Yes } else { Transposed::No })
     }
 
-    /// Multiplications and additions.
+    /// The number of multiplications and additions.
     pub(super) fn operations(&self) -> f64 {
         self.size.0.iter().fold(2.0, |all, n| all * f64::from(*n))
     }
 
-    /// Its text, decomposed by the pin where there is one.
+    /// The text of the product, with the pin, if not empty.
     pub(super) fn text(&self, by: &str) -> String {
         let [m, n, k] = self.size.0;
         let lies = |t: bool, rows: u32, columns: u32| match t {
@@ -135,16 +135,16 @@ impl Problem {
         text
     }
 
-    /// How far two results may be from each other, as a part of their magnitude, in the root of the
-    /// mean of squares. Each has rounded its elements to the type of C. A sum of K terms of random
-    /// signs grows with the root of its terms: rounded after each, it errs by the root of K units
-    /// of what it is kept in; where what is added by an instruction is cut off, always towards
-    /// zero, by as many units as half of the instructions.
+    /// The allowed relative distance of two results, as root mean square. Each result rounds its
+    /// elements to the type of C. A sum of K terms with random signs grows with the square root of
+    /// K. If each addition is rounded, the error is sqrt(K) units of the accumulator type. If each
+    /// instruction truncates its sum toward zero, the error is as many units as half of the number
+    /// of instructions.
     pub(super) fn bound(&self) -> f64 {
         if self.sums == Scalar::I32 {
             return 0.0;
         }
-        // Tensor cores keep 13 bits behind the point of sums of 8-bit floats.
+        // Tensor cores keep 13 fraction bits in sums of 8-bit floats.
         let unit = if self.is_eight() { 0.5f64.powi(13) } else { 2.0 * unit_roundoff(self.sums) };
         let k = f64::from(self.size.0[2]);
         let terms = 256.0 / self.factors.0[0].bits() as f64;
@@ -189,7 +189,7 @@ mod tests {
             (&["--types", "f16xbf16"], "e4m3xe5m2"),
             (&["--types", "e4m3", "--majors", "nn"], "majors nt"),
             (&["--types", "e5m2"], "e5m2 with e5m2"),
-            (&["--types", "bf16", "--acc", "f16"], "sums of f16"),
+            (&["--types", "bf16", "--acc", "f16"], "f16 accumulators"),
             (&["--types", "i8", "--epilogue", "bias_relu"], "with a bias"),
         ] {
             let said = problems(wrong).unwrap_err();
@@ -208,7 +208,7 @@ mod tests {
                 let module = carbyne_ir::text::parse(&text).unwrap();
                 carbyne_decompose::checked(&module, &text)
                     .unwrap_or_else(|e| panic!("{text}\n{e:?}"));
-                // One of K products left out is one part of the root of K.
+                // The relative error of omitting one of K products is 1 / sqrt(K).
                 let lost = 1.0 / f64::from(p.size.0[2]).sqrt();
                 assert!(p.is_eight() || p.bound() < lost / 2.0, "{p}: {} {lost}", p.bound());
             }

@@ -1,6 +1,6 @@
-//! What was measured of products, as a table for people, as JSON and as Markdown.
+//! The report of measured products, as text, JSON and Markdown.
 
-use super::measured::{Measured, OursMeasured};
+use super::measurement::{Measured, OursMeasured};
 use super::problem::Problem;
 use crate::args::{BenchGemm, Following};
 use crate::commands::atoms::today;
@@ -11,7 +11,7 @@ use carbyne_launch::{CublasLibrary, DeviceInfo, Gpu};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Everything that was measured.
+/// All measurements.
 pub(super) struct Report<'a> {
     args: &'a BenchGemm,
     info: &'a DeviceInfo,
@@ -23,7 +23,7 @@ pub(super) struct Report<'a> {
     all: Vec<Measured>,
 }
 
-/// Geometric means of the ratios of products that differ in their sizes alone.
+/// The geometric mean of the ratios of products that differ only in their sizes.
 struct Mean {
     what: String,
     n: usize,
@@ -46,11 +46,12 @@ impl<'a> Report<'a> {
         self.all.push(measured);
     }
 
-    /// The card and the versions, in a line.
+    /// The GPU and the versions, in one line.
     fn versions(&self) -> String {
         let ((major, minor), (a, b, c)) = (self.nvrtc.version(), self.library.version());
         format!(
-            "{} ({} multiprocessors), {}, NVRTC {major}.{minor}, cuBLAS {a}.{b}.{c}, carbyne {} for {}, {}",
+            "{} ({} multiprocessors), {}, NVRTC {major}.{minor}, cuBLAS {a}.{b}.{c}, carbyne {} \
+             for {}, {}",
             self.info.name,
             self.info.multiprocessors,
             driver(self.info),
@@ -60,13 +61,15 @@ impl<'a> Report<'a> {
         )
     }
 
-    /// How it was measured.
+    /// A description of the measurement.
     fn how(&self) -> String {
         let args = self.args;
         let times = |n: u32| if n == 1 { "once".to_owned() } else { format!("{n} times") };
         let mut text = format!(
-            "Medians of {} launches in turn, {}, the L2 cache flushed before each; a ratio is cuBLAS's time by ours, above 1 ours is \
-             faster, with the quartiles of the ratios of each turn; `twice` is the same of our first kernel and itself.",
+            "Medians of {} launches in turns, {}, with the L2 cache flushed before each launch. \
+             The ratio is cuBLAS's time divided by carbyne's: above 1, carbyne is faster. \
+             Quartiles are of the ratios of each turn. `twice` is the ratio of two measurements \
+             of the first kernel.",
             args.launches,
             times(args.rounds),
         );
@@ -74,13 +77,14 @@ impl<'a> Report<'a> {
             let (seconds, rounds) = (args.sustain, times(args.rounds));
             let _ = write!(
                 text,
-                " Sustained: each alone for {seconds} s without a pause, {rounds}, of the second half."
+                " Sustained: each kernel alone for {seconds} s without a pause, {rounds}; the \
+                 second half counts."
             );
         }
         text
     }
 
-    /// What the types of a problem say.
+    /// A description of the types of a problem.
     fn types(&self, p: &Problem) -> String {
         let by = if p.is_by_lt() { "cublasLtMatmul" } else { "cublasGemmEx" };
         let fast = if p.is_eight() { ", fast accumulation on" } else { "" };
@@ -88,10 +92,10 @@ impl<'a> Report<'a> {
             Following::None => "",
             Following::BiasRelu => ", bias and relu",
         };
-        format!("{}: C of {}, sums of {}{bias}; cuBLAS by {by}{fast}", p.factors, p.c, p.sums)
+        format!("{}: C {}, accumulators {}{bias}; cuBLAS uses {by}{fast}", p.factors, p.c, p.sums)
     }
 
-    /// What stands above the rows.
+    /// The text above the rows.
     pub(super) fn head(&self) -> String {
         let mut out = format!("{}\n{}\nseed {}, ", self.versions(), self.how(), self.seed);
         let _ = writeln!(out, "cuBLAS is `{}`", self.library.file().display());
@@ -112,7 +116,7 @@ impl<'a> Report<'a> {
         out
     }
 
-    /// A line for each kernel of ours.
+    /// One line for each kernel of carbyne.
     pub(super) fn rows(&self, m: &Measured) -> String {
         let mut out = String::new();
         for (i, ours) in m.ours.iter().enumerate() {
@@ -138,7 +142,7 @@ impl<'a> Report<'a> {
         out
     }
 
-    /// What stands below the rows.
+    /// The text below the rows.
     pub(super) fn foot(&self) -> String {
         let mut out = String::new();
         for mean in self.means() {
@@ -152,7 +156,7 @@ impl<'a> Report<'a> {
         out
     }
 
-    /// Each of them once.
+    /// The descriptions of all types, each once.
     fn all_types(&self) -> Vec<String> {
         let mut out: Vec<String> = vec![];
         for types in self.all.iter().map(|m| self.types(&m.problem)) {
@@ -164,7 +168,7 @@ impl<'a> Report<'a> {
     }
 
     fn means(&self) -> Vec<Mean> {
-        // What is averaged, logarithms of ratios and of sustained ones.
+        // The logarithms of ratios and of sustained ratios, which are averaged.
         let mut groups: Vec<(String, Vec<f64>, Vec<f64>)> = vec![];
         for m in &self.all {
             for ours in &m.ours {
@@ -192,7 +196,7 @@ impl<'a> Report<'a> {
         groups.into_iter().map(of).collect()
     }
 
-    /// Part of a page.
+    /// A section of a Markdown page.
     pub(super) fn markdown(&self) -> String {
         let mut out = format!("{}.\n\n{}\n\n", self.versions(), self.how());
         let types = self.all_types();
@@ -200,7 +204,8 @@ impl<'a> Report<'a> {
             let _ = writeln!(out, "{}.\n", types.join(". "));
         }
         out.push_str(
-            "| product | types | | chosen | ours, us | cuBLAS, us | ratio | quartiles | sustained | TFLOP/s |\n\
+            "| product | types | | chosen | ours, us | cuBLAS, us | ratio | quartiles | sustained \
+             | TFLOP/s |\n\
              | --- | --- | --- | --- | ---: | ---: | ---: | --- | ---: | ---: |\n",
         );
         for m in &self.all {
@@ -236,10 +241,17 @@ impl<'a> Report<'a> {
         out
     }
 
-    /// All figures.
+    /// All measurements as JSON.
     pub(super) fn json(&self) -> String {
         let (info, args, (a, b, c)) = (self.info, self.args, self.library.version());
-        let mean = |m: Mean| json!({"of": m.what, "products": m.n, "ratio": m.ratio, "sustained_ratio": m.sustained});
+        let mean = |m: Mean| {
+            json!({
+                "of": m.what,
+                "products": m.n,
+                "ratio": m.ratio,
+                "sustained_ratio": m.sustained,
+            })
+        };
         let value = json!({
             "format": 1,
             "carbyne": env!("CARGO_PKG_VERSION"),
@@ -263,18 +275,18 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The strategy and its parameters.
+/// The chosen strategy with its parameters.
 fn chosen(ours: &OursMeasured) -> &str {
     ours.ours.built.chosen.first().map_or("", |(_, by)| by)
 }
 
-/// The ratio of the first kernel of ours and itself; none of others.
+/// The ratio of the two measurements of the first kernel; `None` for other kernels.
 fn twice(m: &Measured, which: usize) -> Option<f64> {
     let first = m.ours.first().filter(|_| which == 0)?;
     Some(first.times.ratio(&m.again).medians)
 }
 
-/// Floating-point operations a second.
+/// Floating-point operations per second.
 fn rate(problem: &Problem, seconds: f64) -> f64 {
     if seconds > 0.0 { problem.operations() / seconds } else { 0.0 }
 }

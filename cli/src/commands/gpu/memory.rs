@@ -1,4 +1,4 @@
-//! Tensors of a program on the GPU, and its kernels ready to be launched.
+//! Tensors of a program in GPU memory, and its kernels with their launch arguments.
 
 use super::Built;
 use carbyne_codegen::{CudaKernel, Param};
@@ -10,36 +10,36 @@ use carbyne_launch::{
 use carbyne_simulate::device::{POISON, Trial};
 use std::collections::BTreeMap;
 
-/// Bytes behind every tensor that no kernel may write.
+/// Bytes after every tensor that no kernel may write.
 const GUARD: usize = 256;
 
-/// Memory of the tensors of one program, guarded behind each of them.
+/// GPU memory of the tensors of one program, each with guard bytes at its end.
 #[derive(Default)]
 pub(in crate::commands) struct Memory {
     buffers: BTreeMap<BufferId, Buffer>,
 }
 
 impl Memory {
-    /// That of a tensor, if it has got one here.
-    pub(in crate::commands) fn of(&self, buffer: BufferId) -> Option<&Buffer> {
+    /// The memory of a tensor, if it is allocated here.
+    pub(in crate::commands) fn buffer(&self, buffer: BufferId) -> Option<&Buffer> {
         self.buffers.get(&buffer)
     }
 }
 
-/// How many blocks a kernel is launched with.
+/// The number of blocks of a launch.
 pub(in crate::commands) fn blocks_of(
     trial: &Trial<'_>,
     kernel: &CudaKernel,
     spec: SpecId,
 ) -> Fallible<i64> {
     trial.n_blocks(spec).ok_or_else(|| {
-        let text = format!("the number of blocks of the kernel `{}` is not known", kernel.name);
+        let text = format!("the number of blocks of the kernel `{}` is unknown", kernel.name);
         let d = Diagnostic::new(Code::Symbolic, Default::default(), text);
         Box::new(d.help("give every symbol a value with `--sym NAME=VALUE`"))
     })
 }
 
-/// What a buffer holds, if nothing behind it was written. `name` is that of its tensor.
+/// The content of a buffer, if its guard bytes are unchanged. `name` is the name of its tensor.
 pub(in crate::commands) fn unguarded(buffer: &Buffer, who: &str, name: &str) -> Fallible<Vec<u8>> {
     let mut bytes = vec![0; buffer.len()];
     buffer.read(&mut bytes)?;
@@ -47,25 +47,25 @@ pub(in crate::commands) fn unguarded(buffer: &Buffer, who: &str, name: &str) -> 
     match guard.iter().all(|b| *b == POISON) {
         true => Ok(bytes),
         false => {
-            let text = format!("{who} writes behind `%{name}`");
+            let text = format!("{who} writes beyond the end of `%{name}`");
             let d = Diagnostic::new(Code::SimOutOfBounds, Default::default(), text);
-            Err(Box::new(d.help("`carbyne simulate` names the access")))
+            Err(Box::new(d.help("run `carbyne simulate`, which names the access")))
         }
     }
 }
 
-/// Memory that a tensor is given by whoever has made it, by its name.
+/// The addresses of tensors that the caller has allocated, by name.
 pub(in crate::commands) type Given<'a> = &'a dyn Fn(&str) -> Option<u64>;
 
-/// Kernels of a program on the GPU, with their arguments.
+/// Kernels of a program on the GPU, with their launch arguments.
 pub(in crate::commands) struct Loaded {
     modules: Vec<Module>,
     calls: Vec<(Launch, Arguments)>,
 }
 
 impl Loaded {
-    /// Loads the kernels. Tensors that are not `given` get memory of their own, with what the trial
-    /// begins with.
+    /// Loads the kernels. Allocates the tensors that are not `given`, with the initial data of the
+    /// trial.
     pub(in crate::commands) fn new(
         gpu: &Gpu,
         built: &Built,
@@ -107,7 +107,7 @@ impl Loaded {
         Ok(Loaded { modules, calls })
     }
 
-    /// How each kernel is launched.
+    /// The launch of each kernel.
     pub(in crate::commands) fn calls(&self) -> &[(Launch, Arguments)] {
         &self.calls
     }
@@ -118,15 +118,15 @@ impl Loaded {
         all.map(|((module, (launch, _)), c)| module.function(&c.kernel, *launch)).collect()
     }
 
-    /// All of them, one behind another.
+    /// All kernels in order.
     pub(in crate::commands) fn sequence<'f>(
         &self,
         functions: &'f [Function<'f>],
     ) -> Fallible<Sequence<'f>> {
         let mut all = functions.iter().zip(&self.calls);
         let Some((first, (launch, arguments))) = all.next() else {
-            let d = Diagnostic::new(Code::LaunchFailed, Default::default(), "there is no kernel");
-            return Err(Box::new(d.help("write a spec at the top of the file")));
+            let d = Diagnostic::new(Code::LaunchFailed, Default::default(), "there are no kernels");
+            return Err(Box::new(d.help("add a spec at the top level of the file")));
         };
         let sequence = Sequence::of(first, *launch, arguments)?;
         all.try_fold(sequence, |sequence, (function, (launch, arguments))| {
@@ -135,14 +135,14 @@ impl Loaded {
     }
 }
 
-/// Memory on the GPU that holds these bytes, guarded behind.
+/// Allocates GPU memory with these bytes, followed by guard bytes.
 pub(in crate::commands) fn guarded(gpu: &Gpu, bytes: &[u8]) -> Fallible<Buffer> {
     let mut buffer = gpu.allocate(bytes.len() + GUARD)?;
     refill(&mut buffer, bytes)?;
     Ok(buffer)
 }
 
-/// Lets memory that is guarded behind hold these bytes.
+/// Writes these bytes, and guard bytes after them.
 pub(in crate::commands) fn refill(buffer: &mut Buffer, bytes: &[u8]) -> Fallible<()> {
     let mut all = Vec::with_capacity(bytes.len() + GUARD);
     all.extend_from_slice(bytes);

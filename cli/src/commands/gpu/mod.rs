@@ -1,15 +1,16 @@
-//! What commands share that measure kernels on a GPU.
+//! Common parts of the commands that measure kernels on a GPU.
 //!
-//! `built`: a text decomposed and compiled, `memory`: its tensors on the GPU and its kernels ready
-//! to be launched, `turns`: several of these timed beside each other.
+//! - `build`: decomposes and compiles texts.
+//! - `memory`: allocates tensors on the GPU, and loads kernels.
+//! - `timing`: times several kernels in turns.
 
-mod built;
+mod build;
 mod memory;
-mod turns;
+mod timing;
 
-pub(super) use built::{Builder, Built, in_parallel, side_by_side};
+pub(super) use build::{Builder, Built, in_parallel, side_by_side};
 pub(super) use memory::{Loaded, Memory, blocks_of, guarded, refill, unguarded};
-pub(super) use turns::{Clock, Times};
+pub(super) use timing::{Clock, Times};
 
 use crate::failure::{Failure, Source};
 use crate::pipeline;
@@ -17,12 +18,13 @@ use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_launch::{DeviceInfo, Fallible, Gpu};
 
-/// An error that is about the machine.
+/// An error of the machine, not of a program.
 pub(super) fn outside(command: &str, error: Diagnostic) -> Failure {
     Failure::one(&Source { name: command.to_owned(), ..Source::default() }, error)
 }
 
-/// Atoms of the architecture that is named, else of the newest one whose machine code the GPU runs.
+/// The atoms of the named architecture; by default, of the newest architecture whose machine code
+/// the GPU runs.
 pub(super) fn table(command: &str, gpu: &Gpu, name: Option<&str>) -> Result<AtomTable, Failure> {
     let own = Arch::ALL.iter().rev().find(|a| a.runs_on(gpu.info().capability, true));
     let table = match (name, own) {
@@ -32,7 +34,8 @@ pub(super) fn table(command: &str, gpu: &Gpu, name: Option<&str>) -> Result<Atom
             let (major, minor) = gpu.info().capability;
             return Err(Failure::usage_help(
                 format!(
-                    "no architecture is known whose code `{}`, of compute capability {major}.{minor}, runs",
+                    "no known architecture has code that `{}`, of compute capability \
+                     {major}.{minor}, runs",
                     gpu.info().name
                 ),
                 "choose another GPU with `--gpu N`",
@@ -43,7 +46,7 @@ pub(super) fn table(command: &str, gpu: &Gpu, name: Option<&str>) -> Result<Atom
     Ok(table)
 }
 
-/// The driver: its own version where the system tells it, and that of CUDA.
+/// The versions of the driver, if the system tells it, and of CUDA.
 pub(super) fn driver(info: &DeviceInfo) -> String {
     let (major, minor) = info.driver;
     let own = std::fs::read_to_string("/sys/module/nvidia/version").unwrap_or_default();
@@ -54,7 +57,7 @@ pub(super) fn driver(info: &DeviceInfo) -> String {
     }
 }
 
-/// Whether the GPU is of the architecture.
+/// Checks that the GPU runs code of the architecture.
 pub(in crate::commands) fn runs(table: &AtomTable, gpu: &Gpu, machine_code: bool) -> Fallible<()> {
     let info = gpu.info();
     if table.arch.runs_on(info.capability, machine_code) {
@@ -67,6 +70,6 @@ pub(in crate::commands) fn runs(table: &AtomTable, gpu: &Gpu, machine_code: bool
     );
     Err(Box::new(
         Diagnostic::new(Code::WrongGpu, Default::default(), text)
-            .help("choose the `--arch` of this GPU, or another GPU with `--gpu N`"),
+            .help("use the `--arch` of this GPU, or another GPU with `--gpu N`"),
     ))
 }

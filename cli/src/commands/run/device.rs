@@ -1,7 +1,8 @@
-//! Running on a GPU: decompose, compile or load, launch, compare, time.
+//! Runs a program on a GPU: decompose, compile or load, launch, compare, time.
 //!
-//! The kernels run in text order, each on what the ones before it left behind. A kernel is compared
-//! after its first launch; it is timed only then, as further launches may change what it adds to.
+//! The kernels run in text order; each reads the results of the earlier ones. A kernel is compared
+//! after its first launch and timed afterwards, because further launches may change tensors that it
+//! adds to.
 
 use super::report::{self, Ran};
 use super::{Diagnostic, elsewhere};
@@ -10,7 +11,7 @@ use crate::commands::gpu::{blocks_of, runs};
 use crate::failure::{Failure, Outcome};
 use crate::pipeline::How;
 use crate::tuned::Tuning;
-use crate::{Io, data, input, ordinary, output, pipeline};
+use crate::{Io, data, input, output, pipeline, regular_file};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Usage};
 use carbyne_codegen::{CudaKernel, Param, print_kernel};
@@ -24,23 +25,23 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Bytes behind every tensor that no kernel may write.
+/// Bytes after every tensor that no kernel may write.
 const GUARD: usize = 256;
-/// Bytes of a compiled kernel.
+/// Maximum number of bytes of a compiled kernel.
 const MAX_BINARY: u64 = 1 << 28;
 
 pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let table = pipeline::table(&args.arch)?;
     let source = input::read(&args.file, io)?;
     let outside = |d: Box<Diagnostic>| elsewhere(args, *d);
-    // The card is asked first where pins are the card's.
+    // Tuned pins depend on the GPU, so open the GPU first.
     let mut opened = None;
     let mut tuning = None;
     if let Some(path) = &args.tuned {
         let gpu = opened.insert(Gpu::open(args.gpu).map_err(outside)?);
-        tuning = Tuning::of(Some(path), Some(&gpu.info().name))?;
+        tuning = Tuning::from_file(Some(path), Some(&gpu.info().name))?;
     }
-    // Pins were measured among what is decomposed for as many multiprocessors as the card has.
+    // Pins were measured for the number of multiprocessors of the GPU.
     let sms = opened.as_ref().map(|gpu| gpu.info().multiprocessors);
     let how = How { sms, tuning: tuning.as_ref() };
     let decomposed = pipeline::ordered(&source, &table, how)?;
@@ -66,8 +67,8 @@ pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_
     }
     if args.cubin.is_some() && kernels.len() != 1 {
         return Err(Failure::usage_help(
-            format!("`--cubin` is for a program of one kernel, this one has {}", kernels.len()),
-            "put the kernels into a folder and name it with `--prebuilt`",
+            format!("`--cubin` needs a program of one kernel, this one has {}", kernels.len()),
+            "put the kernels into a folder, and use `--prebuilt` with this folder",
         ));
     }
     let about = |d: Box<Diagnostic>| Failure::one(&source, *d);
@@ -96,7 +97,7 @@ pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_
     wanted.iter().try_for_each(|(name, path)| data::save(&outputs, true, name, path, io))
 }
 
-/// The kernel compiled: from a file, or by NVRTC, whose ptxas says what it uses.
+/// The compiled kernel: from a file, or from NVRTC, with the resources that ptxas reports.
 fn binary(
     args: &Run,
     kernel: &CudaKernel,
@@ -111,7 +112,7 @@ fn binary(
             (Binary::read(&shown, bytes, &kernel.name).map_err(outside)?, None)
         }
         None => {
-            // Before compiling, which takes a while.
+            // Check this before compiling, which takes a while.
             runs(table, gpu, true).map_err(outside)?;
             let nvrtc = nvrtc::find().map_err(outside)?;
             gpu.runs_code_of(nvrtc.version()).map_err(outside)?;
@@ -128,7 +129,7 @@ fn binary(
     Ok((binary, usage))
 }
 
-/// The file that holds the kernel, where one is to be used.
+/// The file of the kernel, if a precompiled one is requested.
 fn prebuilt(
     args: &Run,
     kernel: &CudaKernel,
@@ -148,13 +149,13 @@ fn prebuilt(
     match names.iter().map(|n| folder.join(n)).find(|p| p.is_file()) {
         Some(path) => Ok(Some(path)),
         None => Err(Failure::usage_help(
-            format!("`{}` does not hold the kernel `{name}`", folder.display()),
-            format!("it may be there as {}", names.map(|n| format!("`{n}`")).join(", ")),
+            format!("`{}` does not contain the kernel `{name}`", folder.display()),
+            format!("add the file {}", names.map(|n| format!("`{n}`")).join(" or ")),
         )),
     }
 }
 
-/// The bytes of a compiled kernel's file.
+/// The bytes of the file of a compiled kernel.
 pub(in crate::commands) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let shown = path.display();
     let refused = |what: String| Failure::usage(format!("`{shown}` cannot be read: {what}"));
@@ -162,7 +163,7 @@ pub(in crate::commands) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         return Err(refused("it is a directory".to_owned()));
     }
     let mut bytes = vec![];
-    let file = ordinary::open(path).map_err(|e| refused(input::reason(&e)))?;
+    let file = regular_file::open(path).map_err(|e| refused(input::reason(&e)))?;
     file.take(MAX_BINARY + 1).read_to_end(&mut bytes).map_err(|e| refused(input::reason(&e)))?;
     match bytes.len() as u64 > MAX_BINARY {
         true => Err(refused(format!("it is longer than {} MiB", MAX_BINARY >> 20))),
@@ -170,7 +171,7 @@ pub(in crate::commands) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Tensors on the GPU.
+/// Tensors in GPU memory.
 #[derive(Default)]
 struct Memory {
     buffers: BTreeMap<BufferId, Buffer>,
@@ -184,7 +185,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Launches a kernel once and brings back what it wrote; then times it.
+    /// Launches a kernel once and reads the tensors that it wrote; then times the kernel.
     fn launched(
         &mut self,
         id: SpecId,
@@ -199,7 +200,7 @@ impl Session<'_> {
             Param::Scalar { .. } | Param::Symbol { .. } | Param::TensorMap { .. } => None,
         });
         let pointers: Vec<(BufferId, bool)> = pointers.collect();
-        // All of them anew: launches that were timed may have changed what earlier kernels left.
+        // Refill all tensors: timed launches may have changed the results of earlier kernels.
         for (buffer, _) in &pointers {
             let Some(mut bytes) = trial.image(*buffer) else { continue };
             bytes.resize(bytes.len() + GUARD, POISON);
@@ -231,9 +232,10 @@ impl Session<'_> {
             let guard = bytes.split_off(bytes.len() - GUARD);
             if guard.iter().any(|b| *b != POISON) {
                 let buffer = &self.program.buffers[*buffer];
-                let text = format!("the kernel `{}` writes behind `%{}`", kernel.name, buffer.name);
+                let text = format!("the kernel `{}` writes beyond `%{}`", kernel.name, buffer.name);
                 let d = Diagnostic::new(Code::SimOutOfBounds, Default::default(), text);
-                return Err(elsewhere(self.args, d.help("`carbyne simulate` names the access")));
+                let d = d.help("run `carbyne simulate`, which names the access");
+                return Err(elsewhere(self.args, d));
             }
             after.insert(*buffer, bytes);
         }

@@ -1,6 +1,8 @@
-//! `carbyne run`: executes a program on a GPU, compares it with what its specs mean, and times it.
+//! `carbyne run`: executes a program on a GPU, compares the results with the meaning of its specs,
+//! and times it.
 //!
-//! Without the feature `gpu` of this crate it says so. `device` is the rest of it.
+//! Without the feature `gpu` of this crate, the command reports an error. `device` is the
+//! implementation.
 
 #[cfg(feature = "gpu")]
 mod device;
@@ -23,7 +25,7 @@ pub(super) fn run(
     Err(elsewhere(args, *carbyne_launch::without_gpu()))
 }
 
-/// An error that is about the machine or another file, not about a place in the program.
+/// An error of the machine or of another file, not of a place in the program.
 fn elsewhere(args: &Run, error: Diagnostic) -> Failure {
     let name = args.file.display().to_string();
     Failure::one(&Source { name, text: String::new(), ..Source::default() }, error)

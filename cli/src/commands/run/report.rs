@@ -1,4 +1,4 @@
-//! What `carbyne run` says about a kernel.
+//! The report of `carbyne run` about a kernel.
 
 use crate::args::MessageFormat;
 use carbyne_atoms::AtomTable;
@@ -12,27 +12,27 @@ use serde_json::json;
 pub(super) struct Ran {
     pub(super) launch: Launch,
     pub(super) usage: Usage,
-    /// Whether `usage` tells spills: ptxas does, the driver does not.
+    /// Whether `usage` includes spills: ptxas reports them, the driver does not.
     pub(super) spills_known: bool,
-    /// What was loaded.
+    /// The kind of the loaded binary.
     pub(super) kind: &'static str,
     pub(super) timing: Option<Timing>,
     /// Launches without a pause.
     pub(super) sustained: Option<Sustained>,
-    /// What it left behind.
+    /// The tensors after the kernel.
     pub(super) after: Images,
     pub(super) multiply_adds: u64,
     pub(super) bytes_moved: u64,
 }
 
 impl Ran {
-    /// Floating-point operations, and bytes that have to be moved, per second.
+    /// Floating-point operations per second, and necessary bytes per second.
     fn rates(&self, seconds: f64) -> (f64, f64) {
         let per_second = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
         (2.0 * per_second(self.multiply_adds), per_second(self.bytes_moved))
     }
 
-    /// The rate of launches that take so many seconds, for a line.
+    /// The rates for launches of this duration, as text.
     fn rate(&self, seconds: f64) -> String {
         let (flops, bytes) = self.rates(seconds);
         match () {
@@ -43,7 +43,7 @@ impl Ran {
     }
 }
 
-/// A kernel in a few lines, or as one object; `judged` where its output is right.
+/// The report about a kernel as text or as a JSON object; `judged` is the comparison of its output.
 pub(super) fn text(
     format: MessageFormat,
     kernel: &CudaKernel,
@@ -88,12 +88,12 @@ fn human(
     match judged {
         None => {}
         Some(j) if j.compared == 0 => {
-            text.push_str("  nothing of its outputs can be compared\n");
+            text.push_str("  none of its outputs can be compared\n");
         }
         Some(j) => {
             let with = match j.by_meaning {
-                true => "what it means",
-                false => "the simulator, as it does not say what it means",
+                true => "the meaning",
+                false => "the simulator, because the kernel states no meaning",
             };
             text.push_str(&match j.compared == j.elements {
                 true => format!("  compared with {with}: all {} elements", j.elements),
@@ -104,7 +104,7 @@ fn human(
             text.push_str(&match j.max_error {
                 0.0 => "; no difference\n".to_owned(),
                 e => format!(
-                    "; largest difference {e:.3e}, {:.1} % of what is allowed\n",
+                    "; largest difference {e:.3e}, {:.1} % of the tolerance\n",
                     100.0 * j.max_ratio
                 ),
             });
@@ -122,7 +122,7 @@ fn human(
             let (own, burst) = (s.timing.median(), timing.median());
             let more = if burst > 0.0 { 100.0 * (own / burst - 1.0) } else { 0.0 };
             let settled =
-                if s.settled { "" } else { "; times have not settled, `--sustain` is longer" };
+                if s.settled { "" } else { "; times are not stable yet, raise `--sustain`" };
             text.push_str(&format!(
                 "  after {:.1} s without a pause: median {:.2} us{}, {more:+.1} %{settled}\n",
                 s.seconds,

@@ -1,14 +1,14 @@
-//! `carbyne tune`: by which strategies kernels are fastest on a GPU.
+//! `carbyne tune`: measures which strategies make kernels fastest on a GPU.
 //!
-//! Each kernel-level spec of a program without a pin is decomposed by the instances that the model
-//! ranks first, each compiled, launched once and compared with what the spec means, and all that
-//! are right are launched in turn. The pin of the fastest goes into a database (`crate::tuned`), as
-//! soon as it is known and again when it is known better.
+//! For each kernel-level spec without a pin, the instances that the cost model ranks first are
+//! compiled and launched once, and their results are compared with the meaning of the spec. All
+//! correct instances are then launched in turns. The pin of the fastest one is written to a
+//! database (`crate::tuned`) as soon as it is known, and again whenever it changes.
 //!
-//! `measured`: one spec on the GPU. `report`: what is said of it.
+//! `measurement` measures one spec on the GPU, `report` prints the result.
 
 #[cfg(feature = "gpu")]
-mod measured;
+mod measurement;
 #[cfg(feature = "gpu")]
 mod report;
 
@@ -27,7 +27,7 @@ pub(super) use device::run;
 
 #[cfg(feature = "gpu")]
 mod device {
-    use super::measured::{Candidate, Session};
+    use super::measurement::{Candidate, Session};
     use super::{Io, MessageFormat, Outcome, Tune, report};
     use crate::commands::gpu::{self, Builder, Clock, side_by_side};
     use crate::failure::{Failure, Source};
@@ -45,7 +45,7 @@ mod device {
 
     const COMMAND: &str = "carbyne tune";
 
-    /// A kernel-level spec without a pin, as a program of its own.
+    /// A kernel-level spec without a pin, as a separate program.
     struct Open {
         name: String,
         module: Module,
@@ -58,7 +58,7 @@ mod device {
         let (module, program) = pipeline::verified(&source)?;
         let options = data::options(&args.given, &program, &source)?;
         let mut database = match args.tuned.exists() {
-            true => Database::of(&args.tuned)?,
+            true => Database::from_file(&args.tuned)?,
             false => Database::default(),
         };
         let gpu = Gpu::open(args.gpu).map_err(machine)?;
@@ -84,8 +84,8 @@ mod device {
         }
         if open.is_empty() {
             return Err(Failure::usage_help(
-                format!("`{}` holds no kernel-level spec without a pin", source.name),
-                "leave out bodies, `by=`, `tile=`, `warps=` and `atom=` of what is to be tuned",
+                format!("`{}` has no kernel-level spec without a pin", source.name),
+                "remove bodies, `by=`, `tile=`, `warps=` and `atom=` of the specs to tune",
             ));
         }
         let patience = Duration::from_secs(args.timeout.into());
@@ -106,7 +106,7 @@ mod device {
             failures.extend(candidates.iter_mut().filter_map(|c| c.wrong.take()));
             let said = report::text(&spec.name, &spec.key, &candidates);
             output::write(None, said.as_bytes(), io)?;
-            io.stdout.flush().map_err(Failure::written)?;
+            io.stdout.flush().map_err(Failure::stdout)?;
             all.push(report::json(&spec.name, &spec.key, &candidates));
             if let Some(path) = &args.json {
                 let info = gpu.info();
@@ -131,7 +131,7 @@ mod device {
         Err(last)
     }
 
-    /// A module with one of its specs alone.
+    /// The module with only one of its specs.
     fn alone(module: &Module, spec: usize) -> Module {
         let kept = |(i, stmt): &(usize, &Stmt)| {
             *i == spec
@@ -151,7 +151,7 @@ mod device {
         Module { items: items.collect(), ..module.clone() }
     }
 
-    /// What is ranked first for a spec, decomposed and compiled.
+    /// The instances of a spec that are ranked first, decomposed and compiled.
     fn candidates(
         args: &Tune,
         builder: &Builder<'_>,

@@ -1,12 +1,12 @@
-//! What was measured of a spec: a line a candidate, best first.
+//! The report about a tuned spec: one line per candidate, best first.
 
-use super::measured::Candidate;
+use super::measurement::Candidate;
 use crate::sanitize::sanitize;
 use crate::tuned::Key;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Candidates with their ranks by the model, the measured ones first, by what they take.
+/// Candidates with their ranks in the cost model; the measured ones first, sorted by time.
 fn ordered(candidates: &[Candidate]) -> Vec<(usize, &Candidate)> {
     let mut all: Vec<(usize, &Candidate)> = candidates.iter().enumerate().collect();
     let key = |c: &Candidate| c.median().unwrap_or(f64::INFINITY);
@@ -14,7 +14,7 @@ fn ordered(candidates: &[Candidate]) -> Vec<(usize, &Candidate)> {
     all
 }
 
-/// By how much the model's choice is behind the best, as a part of the best.
+/// The additional time of the cost model's choice, relative to the best candidate.
 fn behind(candidates: &[Candidate]) -> Option<f64> {
     let model = candidates.first()?.median()?;
     let best = candidates.iter().filter_map(Candidate::median).min_by(f64::total_cmp)?;
@@ -72,7 +72,7 @@ pub(super) fn text(name: &str, key: &Key, candidates: &[Candidate]) -> String {
     out
 }
 
-/// The same as an object.
+/// The report as a JSON object.
 pub(super) fn json(name: &str, key: &Key, candidates: &[Candidate]) -> Value {
     let candidate = |(rank, c): (usize, &Candidate)| {
         let all = c.times.as_ref().map(|t| t.all());

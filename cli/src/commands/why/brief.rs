@@ -1,8 +1,8 @@
-//! The answer in a page: what was chosen, by which instruction each operation is done, why no wider
-//! one copies, and what it takes.
+//! The short answer of `explain FILE`: the chosen strategies, the instruction of each operation,
+//! the reason why a copy is not wider, and the estimated cycles.
 
-use super::super::ranking;
-use super::lines::{conflicts, head, width};
+use super::super::strategy_ranking;
+use super::common::{conflicts, head, width};
 use crate::failure::Source;
 use crate::sanitize::sanitize;
 use carbyne_atoms::{Atom, AtomTable};
@@ -12,11 +12,11 @@ use carbyne_ir::span::{LineIndex, Span};
 use indexmap::IndexSet;
 use std::fmt::Write;
 
-/// Other strategies that are named, of one kernel.
+/// Maximum number of other strategies for a kernel.
 const STRATEGIES: usize = 2;
-/// Reasons that are given where nothing implements a leaf.
+/// Maximum number of reasons for a leaf without an instruction.
 const REASONS: usize = 3;
-/// From which nearness on a mismatch says something of the leaf rather than of the row.
+/// The minimum nearness of a mismatch that says something about the leaf, not only about the atom.
 const NEAR: u32 = 3;
 
 pub(super) fn text(found: &Explanation, source: &Source, table: &AtomTable) -> String {
@@ -24,18 +24,18 @@ pub(super) fn text(found: &Explanation, source: &Source, table: &AtomTable) -> S
     let line = |span: Span| lines.line(span.start);
     let mut out = head(found, line);
     for one in &found.rankings {
-        ranking::brief(one, line(one.span), STRATEGIES, &mut out);
+        strategy_ranking::brief(one, line(one.span), STRATEGIES, &mut out);
     }
     if let Some(first) = found.choices.first() {
-        // What kernels of strategies take is said above, of the whole grid.
+        // The cycles of kernels with strategies are printed above, for the whole grid.
         let whole = found.choices.iter().all(|c| c.cycles == first.cycles);
         let cycles = match found.rankings.is_empty() && whole {
-            true => format!(", together {:.0} cycles of a full machine", first.cycles),
+            true => format!(", together {:.0} cycles of a full GPU", first.cycles),
             false => String::new(),
         };
         let _ = writeln!(out, "operations on tiles{cycles}:");
     }
-    // What is done several times alike is said once.
+    // Print equal lines only once.
     let mut said: IndexSet<String> = IndexSet::new();
     for c in &found.choices {
         let mut own = format!("  line {}: {}: {}\n", line(c.origin), sanitize(&c.text), c.chosen);
@@ -52,21 +52,24 @@ pub(super) fn text(found: &Explanation, source: &Source, table: &AtomTable) -> S
         said.insert(format!("line {}: {}", line(leaf.origin), of_leaf(leaf, table)));
     }
     said.iter().for_each(|own| out.push_str(own));
-    out.push_str("`--all` says what else was compared, `--at LINE` of one line, `--why ATOM` why not that one\n");
+    out.push_str(
+        "use `--all` for all candidates, `--at LINE` for one line, `--why ATOM` for an \
+         instruction\n",
+    );
     out
 }
 
-/// Of a leaf its instruction, or why it has none.
+/// The instruction of a leaf, or the reasons why it has none.
 fn of_leaf(leaf: &Explained, table: &AtomTable) -> String {
     let mut out = sanitize(&leaf.text);
     let mut mismatches = leaf.considered.iter().filter_map(|c| Some((c, c.mismatch.as_ref()?)));
-    // One that is pinned and does not implement it is none that it has.
+    // A pinned atom that does not implement the leaf is not its instruction.
     let row =
         leaf.atom.as_deref().and_then(|name| table.get(name)).filter(|row| {
             leaf.considered.iter().any(|c| c.atom == row.name && c.mismatch.is_none())
         });
     if let Some(own) = row {
-        // A text that names its instruction says it already.
+        // A text with `atom=` already names the instruction.
         let named = leaf.text.contains(&format!("atom={}", own.name));
         out.push_str(&if named { String::new() } else { format!(": {}", own.name) });
         out.push('\n');
@@ -90,7 +93,7 @@ fn of_leaf(leaf: &Explained, table: &AtomTable) -> String {
         }
         let _ = writeln!(out, "  no {}: {}", c.atom, sanitize(&m.to_string()));
         if let Some(fix) = &c.fix {
-            let _ = writeln!(out, "    it would match: {}", sanitize(&fix.steps.join(", then ")));
+            let _ = writeln!(out, "    to make it match: {}", sanitize(&fix.steps.join(", then ")));
         }
     }
     let matching = leaf.considered.iter().find(|c| c.mismatch.is_none());
@@ -100,7 +103,7 @@ fn of_leaf(leaf: &Explained, table: &AtomTable) -> String {
     out
 }
 
-/// Bytes that a thread moves by a row; none of rows that do something else.
+/// The number of bytes that a thread moves with an atom; `None` if the atom is not a copy.
 fn bytes(row: &Atom) -> Option<i64> {
     let first = row.operands.first()?;
     let moves = row.op.spec_kind() == Some(SpecKind::Move);

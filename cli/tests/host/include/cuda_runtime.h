@@ -43,10 +43,10 @@ struct Launch {
   std::vector<unsigned long long> args;
 };
 
-// What has been launched, and for which kernel more shared memory was asked.
+// The launches, and the kernels that requested more shared memory.
 inline std::vector<Launch> launches;
 inline std::vector<std::pair<const void*, int>> asked;
-// What launches answer from the one of this number on.
+// The index of the first launch that fails.
 inline size_t first_failure = ~size_t(0);
 
 // There is one device after the other, and memory of any of them is the host's.

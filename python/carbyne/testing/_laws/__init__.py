@@ -1,8 +1,8 @@
-"""The laws of layout algebra, each a function of a case and plain operands.
+"""The laws of layout algebra. Each law is a function of a case and plain operands.
 
-Operands are built in the library, its results are read back as shape and stride, and judged by counting
+Operands are built in the library. Its results are read as shape and stride, and judged by counting
 (:meth:`carbyne.testing.Plain.values`), never by an algebra. A law requires an answer for admissible operands, and requires every
-answer to be exact. It leaves open where libraries differ for good reasons: the nesting of a result, functions beyond their size.
+answer to be exact. Differences of libraries with good reasons are allowed: the nesting of a result, and functions beyond their size.
 """
 
 from . import function, composition, inverse, division, product, modes, widths, relations, swizzles, large  # noqa: F401, I001

@@ -1,4 +1,4 @@
-"""The list of laws, and the decorator that puts a law there."""
+"""The list of laws, and the decorator that registers a law."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from hypothesis.strategies import SearchStrategy
 from .._case import Case
 from ..strategies import Bounds
 
-#: The most coordinates of operands whose results are as large as both together.
+#: Maximum number of coordinates of operands whose results are as large as both together.
 SMALL = 24
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A law as it is written down."""
+    """A registered law."""
 
-    #: Its name; several laws may be about one operation.
+    #: The name of the law; several laws may be about one operation.
     name: str
     #: The strategy of its operands.
     operands: Callable[[Bounds], SearchStrategy[Any]]
-    #: Judges a case; its parameters name the operands.
+    #: Judges a case; its parameters have the names of the operands.
     body: Callable[..., None]
     #: Whether the library may refuse the operands.
     may_refuse: bool
-    #: The property of the adapter that must be true for the law to be asked.
+    #: The property of the adapter that must be true to test the law.
     needs: str | None
 
     def names(self) -> list[str]:
@@ -36,7 +36,7 @@ class Rule:
         return list(self.operand_types())
 
     def operand_types(self) -> dict[str, str]:
-        """The names of the operands, with their types as they are written."""
+        """The names of the operands, with their types as written."""
         parameters = list(inspect.signature(self.body).parameters.values())[1:]
         return {parameter.name: parameter.annotation for parameter in parameters}
 
@@ -54,7 +54,7 @@ def law(
     may_refuse: bool = False,
     small: bool = False,
 ) -> Callable[[Body], Body]:
-    """Puts the decorated function into the list as the law of this name."""
+    """Registers the decorated function as the law with this name."""
     needs = "has_large_layouts" if name.endswith("_large") else "has_negative_strides" if name.endswith("_negative") else None
 
     def register(body: Body) -> Body:

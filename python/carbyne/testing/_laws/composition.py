@@ -1,4 +1,4 @@
-"""Composition, and operations that are made of it. A point is judged only where the inner index lies inside the outer layout."""
+"""Composition, and operations based on it. A point is judged only if the inner index is inside the outer layout."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def composition(case: Case, outer: Plain, inner: Plain) -> None:
 
 @law("composition_by_mode", st.compositions_by_mode)
 def composition_by_mode(case: Case, outer: Plain, tiler: list[Plain | None]) -> None:
-    """Each mode is composed with its own layout. Modes that no tiler reaches may stay or go."""
+    """Each mode is composed with its own layout. Modes without a tiler may stay or disappear."""
     c = case.get("composition", case.build(outer), case.tiler(list(tiler)))
     rank = len(c.modes())
     case.same("the rank", rank, len(tiler) if rank == len(tiler) else len(outer.modes()))
@@ -50,7 +50,7 @@ def with_shape(case: Case, a: Plain, shape: IntTuple) -> None:
 @law("thread_value", st.thread_values)
 @law("thread_value_replicated", st.replicated_thread_values)
 def thread_value(case: Case, thread_value: ThreadValue) -> None:
-    """Every thread finds its elements in a tile, and the right inverse tells for each element its thread and value."""
+    """Every thread finds its elements in a tile, and the right inverse gives the thread and value of each element."""
     layout = thread_value.layout
     built, values = case.build(layout), layout.values()
     if layout.is_bijective():
@@ -61,7 +61,7 @@ def thread_value(case: Case, thread_value: ThreadValue) -> None:
     c = case.get("composition", case.build(column), built)
     case.agree("the element of a thread", c.values(), values)
     case.same("the rank", len(c.modes()), len(layout.modes()))
-    # Through row-major data the function may be no layout; if it is, it is exact.
+    # With row-major data the function may not be a layout; if it is, it is exact.
     strides, after = [], 1
     for extent, _ in reversed(column.leaves()):
         strides.append((extent, after))

@@ -1,6 +1,6 @@
 """Division: a layout split into a tile and the rest, which iterates over tiles.
 
-The places of tiles are found by enumeration: the smallest index that no tile before has covered begins the next one.
+The places of tiles are found by enumeration: the smallest index that no previous tile covers begins the next one.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Judge = Callable[[Case, Plain, Plain, Plain], None]
 
 
 def places(image: list[int], count: int, limit: int) -> list[int] | None:
-    """The first `count` shifts of the image by which it covers each index once at most, each beginning at the smallest free index.
+    """The first `count` shifts of the image by which it covers each index at most once, each beginning at the smallest free index.
 
-    `None` beyond `limit`, or where tiles collide.
+    `None` beyond `limit`, or if tiles collide.
     """
     covered: set[int] = set()
     found: list[int] = []
@@ -48,7 +48,7 @@ def _divided(case: Case, result: Plain, whole: Plain, tile: Plain) -> None:
 
 
 def by_tiler(case: Case, result: Plain, whole: Plain, tiler: PlainTiler, judge: Judge) -> None:
-    """Judges the result by a layout, or each mode that has one; all others are unchanged."""
+    """Judges the result by a layout, or each mode with a layout; other modes are unchanged."""
     if isinstance(tiler, Plain):
         return judge(case, result, whole, tiler)
     case.same("the rank", len(result.modes()), len(whole.modes()))
@@ -59,12 +59,12 @@ def by_tiler(case: Case, result: Plain, whole: Plain, tiler: PlainTiler, judge: 
 @law("logical_divide_by_mode", st.divisions_by_mode)
 @law("logical_divide_negative", lambda bounds: st.divisions(bounds, st.negative_layouts(bounds)))
 def logical_divide(case: Case, whole: Plain, tiler: PlainTiler) -> None:
-    """Each divided mode is (tile, rest); the tiles cover the mode, each element once where the tile is injective."""
+    """Each divided mode is (tile, rest); the tiles cover the mode, each element once if the tile is injective."""
     by_tiler(case, case.get("logical_divide", case.build(whole), case.tiler(tiler)), whole, tiler, _divided)
 
 
 def rearranged(operation: str, logical: str, gathered: bool) -> Callable[[Case, Plain, PlainTiler], None]:
-    """The law that `operation` has the halves of `logical` in another order: all first ones, then all others."""
+    """The law that `operation` has the halves of `logical` in another order: first all first halves, then all second ones."""
 
     def body(case: Case, whole: Plain, tiler: PlainTiler) -> None:
         built, by = case.build(whole), case.tiler(tiler)
@@ -74,7 +74,7 @@ def rearranged(operation: str, logical: str, gathered: bool) -> Callable[[Case, 
         second: list[Plain] = []
         tilers = tiler if isinstance(tiler, list) else [tiler]
         if None in tilers:
-            return  # Where a mode that is kept goes is for each library to say.
+            return  # The place of an undivided mode depends on the library.
         for k, mode in enumerate(halved.modes() if isinstance(tiler, list) else [halved]):
             if k >= len(tilers):
                 second.append(mode)
@@ -96,7 +96,7 @@ Operands = Callable[[st.Bounds], SearchStrategy[object]]
 
 
 def register(kind: str, whole: Operands, by_mode: Operands, small: bool) -> None:
-    """The laws of the three operations that rearrange a logical one."""
+    """Registers the laws of the three operations that rearrange a logical one."""
     for form in ("zipped", "tiled", "flat"):
         name = f"{form}_{kind}"
         body = rearranged(name, f"logical_{kind}", gathered=form != "flat")

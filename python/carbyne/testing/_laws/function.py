@@ -1,4 +1,4 @@
-"""Evaluation, and the operations that keep the function: coalesce, filter, flatten. All are total: a refusal breaks the law."""
+"""Evaluation, and the operations that keep the function: coalesce, filter, flatten. They are total: a refusal breaks the law."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._registry import Case, law
 @law("build", st.layouts)
 @law("build_negative", st.negative_layouts)
 def build(case: Case, a: Plain) -> None:
-    """A layout is read back as it was built, strides of extent 1 aside."""
+    """A layout is read as it was built, except for strides of extent 1."""
     back = case.get("build", a.shape, a.stride)
     case.same("the shape", back.shape, a.shape)
     case.agree("the function", back.values(), a.values())
@@ -29,7 +29,7 @@ def at(case: Case, a: Plain) -> None:
 @law("coalesce", st.layouts)
 @law("coalesce_negative", st.negative_layouts)
 def coalesce(case: Case, a: Plain) -> None:
-    """Coalescing keeps the function and is flat; no two leaves that continue each other are left; twice is once."""
+    """Coalescing keeps the function and is flat; no two leaves continue each other; coalescing twice changes nothing."""
     once = case.ask("coalesce", case.build(a), None)
     c = case.read("coalesce", once)
     case.agree("the function", c.values(), a.values())
@@ -42,7 +42,7 @@ def coalesce(case: Case, a: Plain) -> None:
 
 
 def _parts(a: Plain, profile: IntTuple) -> list[Plain]:
-    """The parts of a layout at the numbers of a profile."""
+    """The parts of a layout for the numbers of a profile."""
     if isinstance(profile, int):
         return [a]
     return [part for mode, p in zip(a.modes(), profile) for part in _parts(mode, p)]
@@ -50,7 +50,7 @@ def _parts(a: Plain, profile: IntTuple) -> list[Plain]:
 
 @law("coalesce_by", st.profiles)
 def coalesce_by(case: Case, a: Plain, profile: IntTuple) -> None:
-    """Coalescing by a profile does so part by part."""
+    """Coalescing by a profile coalesces each part."""
     c = case.get("coalesce", case.build(a), profile)
     case.agree("the function", c.values(), a.values())
     case.holds("the profile is that of the result", deepens(profile, c.shape))

@@ -1,4 +1,4 @@
-"""Complement, inverses and nullspace. Inverses are judged on the image only; elsewhere nothing is asked of them."""
+"""Complement, inverses and nullspace. Inverses are judged only on the image."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ._registry import Case, law
 @law("complement", st.complements)
 @law("complement_any", lambda bounds: hyp.tuples(st.layouts(bounds), hyp.integers(1, 400)), may_refuse=True)
 def complement(case: Case, a: Plain, cotarget: int) -> None:
-    """The complement is ordered, and sums of an index of it and one of the layout are all different.
+    """The complement is ordered, and all sums of one of its indices and an index of the layout are different.
 
-    Where the strides nest, the sums cover everything below `cotarget`.
+    If the strides nest, the sums cover everything below `cotarget`.
     """
     rest = case.get("complement", case.build(a), cotarget).values()
     for i, (one, after) in enumerate(zip(rest, rest[1:])):
@@ -37,7 +37,7 @@ def complement(case: Case, a: Plain, cotarget: int) -> None:
 @law("right_inverse", st.layouts)
 @law("right_inverse_bijection", st.bijections)
 def right_inverse(case: Case, a: Plain) -> None:
-    """`a(r(i)) == i` for every `i`; a bijection is inverted whole."""
+    """`a(r(i)) == i` for every `i`; a bijection is inverted completely."""
     inverse = case.get("right_inverse", case.build(a)).values()
     case.points("a(result(i))", inverse, a.values(), lambda i: i)
     if a.is_bijective():
@@ -55,7 +55,7 @@ def left_inverse(case: Case, a: Plain) -> None:
 
 @law("nullspace", st.broadcasts)
 def nullspace(case: Case, a: Plain) -> None:
-    """The nullspace holds different coordinates, all of index 0, one for each choice of the leaves of stride 0."""
+    """The nullspace contains different coordinates of index 0, one for each choice of the leaves of stride 0."""
     null = case.get("nullspace", case.build(a)).values()
     case.points("a(result(i))", null, a.values(), lambda i: 0)
     case.same("the number of different coordinates", len(set(null)), len(null))

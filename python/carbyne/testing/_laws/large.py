@@ -1,6 +1,6 @@
 """Layouts whose sizes and indices do not fit 32 bits, judged at chosen coordinates.
 
-The coordinates follow from the size alone, so that a failure repeats: the ends of every leaf, the neighbors of 2^31, 2^32 and
+The coordinates depend only on the size, so that failures are repeatable: the ends of every leaf, the neighbors of 2^31, 2^32 and
 2^53, and some that are spread over all.
 """
 
@@ -23,13 +23,13 @@ def _samples(a: Plain) -> list[int]:
         before *= extent
     for bits in (31, 32, 53):
         at |= {(1 << bits) + d for d in (-1, 0, 1)}
-    # Multiples of the golden ratio's bits: no stride meets all of them.
+    # Multiples of the bits of the golden ratio: no stride hits all of them.
     at |= {k * 0x9E3779B97F4A7C15 % (1 << 62) % size for k in range(1, 25)}
     return sorted(i for i in at if 0 <= i < size)
 
 
 def _follow(case: Case, what: str, found: Plain, over: Plain, wanted: Callable[[int], int | None]) -> None:
-    """`found` has at coordinates of `over` the wanted index, where there is one."""
+    """`found` has the wanted index, if any, at coordinates of `over`."""
     case.same(f"the size of {what}", found.size(), over.size())
     for i in _samples(over):
         index = wanted(i)
@@ -43,7 +43,7 @@ def _agree(case: Case, what: str, found: Plain, wanted: Plain) -> None:
 
 @law("build_large", st.large_layouts)
 def build(case: Case, a: Plain) -> None:
-    """A large layout is read back as it was built, strides of extent 1 aside."""
+    """A large layout is read as it was built, except for strides of extent 1."""
     back = case.large("build", a.shape, a.stride)
     case.same("the shape", back.shape, a.shape)
     _agree(case, "the function", back, a)
@@ -123,7 +123,7 @@ def left_inverse(case: Case, a: Plain) -> None:
 
 
 def _left_out(a: Plain, size: int) -> Plain | None:
-    """The smallest indices that a layout whose strides nest leaves out: the digits between its leaves, the last without bound."""
+    """The smallest indices that a layout with nested strides leaves out: the digits between its leaves, the last without limit."""
     if a.gaps() is None:
         return None
     digits, reach = [], 1
@@ -147,7 +147,7 @@ def logical_divide(case: Case, whole: Plain, tile: Plain) -> None:
 
 @law("logical_product_large", st.large_products)
 def logical_product(case: Case, block: Plain, tiler: Plain) -> None:
-    """The first mode is the block, the second walks over the indices that the block leaves out, as the tiler does."""
+    """The first mode is the block, the second walks over the indices that the block leaves out, in the order of the tiler."""
     halves = case.large("logical_product", case.build(block), case.build(tiler)).modes()
     case.same("the rank of (block, copies)", len(halves), 2)
     _agree(case, "the block mode", halves[0], block)
@@ -158,7 +158,7 @@ def logical_product(case: Case, block: Plain, tiler: Plain) -> None:
 
 
 def _same_elements(case: Case, small: Plain, large: Plain, n: int) -> None:
-    """The first part of every element of `large` lies at `n` times its index in `small`."""
+    """The first part of every element of `large` is at `n` times its index in `small`."""
     case.holds("shapes are nested alike", is_congruent(small.shape, large.shape))
     first = []
     for (extent, stride), (larger, _) in zip(small.leaves(), large.leaves()):

@@ -1,4 +1,4 @@
-"""Regrouping: leaves keep their extents, strides and order; only the nesting changes, or leaves go."""
+"""Regrouping: leaves keep their extents, strides and order; only the nesting changes, or leaves disappear."""
 
 from __future__ import annotations
 

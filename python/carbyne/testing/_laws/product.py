@@ -1,7 +1,7 @@
-"""Products: a layout repeated as another one says.
+"""Products: a layout repeated as another layout defines.
 
-Where copies belong is found by enumeration: place `j` is the smallest shift at which the block meets none of the places before,
-and copy `y` lies at place `tiler(y)`.
+The places of copies are found by enumeration: place `j` is the smallest shift at which the block meets no previous place, and copy `y`
+is at place `tiler(y)`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .division import by_tiler, places, register
 
 
 def _copies(case: Case, values: list[int], block: Plain, tiler: Plain, at: Callable[[int, int], int]) -> None:
-    """`values` at `at(x, y)` are copy `y` of the block at `x`, and copies lie in the places that the tiler says."""
+    """`values` at `at(x, y)` are copy `y` of the block at `x`, and copies are in the places of the tiler."""
     inside, order = block.values(), tiler.values()
     case.same("number of coordinates", len(values), len(inside) * len(order))
     offsets = [values[at(0, y)] for y in range(len(order))]
@@ -50,7 +50,7 @@ register("product", st.products, st.products_by_mode, small=True)
 
 
 def _zipped_modes(operation: str, block_first: bool) -> Callable[[Case, Plain, Plain], None]:
-    """The law that mode `k` of a product has the extents of both operands, the one that runs first in front."""
+    """The law that mode `k` of a product has the extents of both operands, the faster one first."""
 
     def body(case: Case, block: Plain, tiler: Plain) -> None:
         found = case.get(operation, case.build(block), case.build(tiler))
@@ -76,7 +76,7 @@ law("raked_product", st.products, small=True)(_zipped_modes("raked_product", blo
 
 @law("tile_to_shape", st.tile_to_shapes, small=True)
 def tile_to_shape(case: Case, block: Plain, shape: IntTuple) -> None:
-    """A shape is filled with copies of a bijective block, one behind the other, first mode first."""
+    """Copies of a bijective block fill a shape, one after the other, first mode first."""
     found = case.get("tile_to_shape", case.build(block), shape)
     extents = flatten(shape)
     case.same("the rank", len(found.modes()), len(extents))

@@ -1,4 +1,4 @@
-"""Relations of four shapes, the first three of which refine each other in their order."""
+"""Relations of four shapes: the second refines the first, the third refines the second, and the fourth is independent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Layouts of the same memory in larger or smaller elements, and common vectors.
+"""Layouts of one memory in larger or smaller elements, and common vectors.
 
-Both sides of a recast name the same bits: dividing the digits of a small element gives the digits of the large element that it
-lies in.
+Both sides of a recast name the same bits: dividing the digits of a small element gives the digits of the large element that
+contains it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ def _same_memory(case: Case, small: Plain, large: Plain, n: int, whole: bool) ->
 
 
 def _parts(case: Case, small: Plain, a: Plain, n: int) -> None:
-    """`small` has the `n` parts of each element of `a`; a leaf of stride 1 has `n` times its elements."""
+    """`small` contains the `n` parts of each element of `a`; a leaf of stride 1 has `n` times its elements."""
     splits = any(stride == 1 for _, stride in a.leaves())
     case.same("the number of parts", small.size(), a.size() * (n if splits else 1))
     _same_memory(case, small, a, n, whole=True)
 
 
 def may_refuse_parts(a: Plain, n: int) -> bool:
-    """Without a mode of stride 1 the parts of an element have no coordinate."""
+    """Whether the parts may be refused: without a mode of stride 1, parts of an element have no coordinate."""
     return n != 1 and all(stride != 1 for _, stride in a.leaves())
 
 
 @law("upcast", st.upcasts, small=True)
 def upcast(case: Case, a: Plain, n: int) -> None:
-    """An element lies in the group of the index of the element, divided by `n`."""
+    """An element is in the group of its index divided by `n`."""
     _same_memory(case, a, case.get("upcast", case.build(a), n), n, whole=False)
 
 
@@ -62,7 +62,7 @@ def recast(case: Case, a: Plain, old_bits: int, new_bits: int) -> None:
 
 @law("max_common_layout", st.same_shapes)
 def max_common_layout(case: Case, a: Plain, b: Plain) -> None:
-    """The common layout leads to indices 0, 1, 2, ... in both layouts."""
+    """The common layout maps to indices 0, 1, 2, ... in both layouts."""
     common = case.get("max_common_layout", case.build(a), case.build(b)).values()
     for name, layout in (("a", a), ("b", b)):
         case.points(f"{name}(result(i))", common, layout.values(), lambda i: i)
@@ -72,7 +72,7 @@ def max_common_layout(case: Case, a: Plain, b: Plain) -> None:
 
 @law("max_common_vector", st.same_shapes)
 def max_common_vector(case: Case, a: Plain, b: Plain) -> None:
-    """The common vector is no longer than the run of indices that both layouts give to the same coordinates."""
+    """The common vector is not longer than the run of indices that both layouts have at equal coordinates."""
     n = case.number("max_common_vector", case.build(a), case.build(b))
     together = {x for x, y in zip(a.values(), b.values()) if x == y}
     run = next(i for i in range(len(together) + 1) if i not in together)

@@ -1,30 +1,30 @@
 //! Reads standard input line by line.
 //!
-//! Invariant: no more than [`MAX_TEXT_BYTES`] of a line are kept, and a line that goes on for
-//! [`MAX_SKIPPED`] bytes more ends the reading, so an endless stream does not.
+//! Invariant: an endless stream does not exhaust memory or time. At most [`MAX_TEXT_BYTES`] of a
+//! line are kept. A longer line is skipped, and reading ends after [`MAX_SKIPPED`] skipped bytes.
 
 use crate::failure::Failure;
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use std::io::{ErrorKind, Read};
 
-/// Most bytes of an overlong line that are skipped.
+/// Maximum number of bytes of an overlong line that are skipped.
 const MAX_SKIPPED: usize = 64 << 20;
 
-/// A line as it was read.
+/// A line of the input.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Line {
-    /// Without its end.
+    /// The line without its line break.
     Text(String),
-    /// Not UTF-8 from this byte on.
+    /// The line is not UTF-8 from this byte on.
     NotUtf8(usize),
-    /// Longer than what is kept; whether the stream is to be read on.
+    /// The line is too long.
     TooLong {
-        /// False where the line goes on without end.
+        /// Whether the end of the line was found, so that reading can continue.
         ends: bool,
     },
 }
 
-/// What was read and not yet given out.
+/// Reads lines and buffers the input after them.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     kept: Vec<u8>,
@@ -33,7 +33,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The next line, as soon as it is whole; `None` at the end.
+    /// The next complete line; `None` at the end.
     pub(crate) fn next(&mut self, from: &mut dyn Read) -> Result<Option<Line>, Failure> {
         let mut line: Vec<u8> = vec![];
         let mut skipped = 0;
@@ -60,7 +60,7 @@ impl Lines {
         }
     }
 
-    /// Reads what is there; false at the end.
+    /// Reads available bytes; false at the end.
     fn fill(&mut self, from: &mut dyn Read) -> Result<bool, Failure> {
         self.kept.resize(1 << 16, 0);
         loop {

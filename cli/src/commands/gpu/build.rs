@@ -1,8 +1,8 @@
-//! Texts decomposed and compiled, many side by side.
+//! Decomposes and compiles many texts in parallel.
 
 use crate::failure::{Failure, Source};
 use crate::tuned::{self, Notes, Tuning};
-use crate::{order, pipeline};
+use crate::{access_order, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Nvrtc, Usage};
 use carbyne_codegen::{CudaKernel, print_kernel};
@@ -18,47 +18,47 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// With what texts are decomposed and compiled.
+/// The options of decomposing and compiling.
 pub(in crate::commands) struct Builder<'a> {
     pub(in crate::commands) table: &'a AtomTable,
     pub(in crate::commands) nvrtc: &'a Nvrtc,
     /// Multiprocessors.
     pub(in crate::commands) sms: u32,
-    /// Pins of specs that have none.
+    /// Pins for specs without a pin.
     pub(in crate::commands) tuning: Option<Tuning>,
 }
 
-/// A program that can be loaded.
+/// A compiled program.
 pub(in crate::commands) struct Built {
     pub(in crate::commands) program: Program,
     /// In text order.
     pub(in crate::commands) kernels: Vec<Compiled>,
-    /// The strategy and its parameters of each kernel-level spec, with the spec's name.
+    /// The name of each kernel-level spec, and its strategy with parameters.
     pub(in crate::commands) chosen: Vec<(String, String)>,
-    /// Microseconds that all kernels are estimated to take.
+    /// The estimated time of all kernels, in microseconds.
     pub(in crate::commands) estimate: f64,
-    /// Names of the tensors that the text declares; strategies may have added others.
+    /// Names of the tensors that the text declares. Strategies may have added others.
     pub(in crate::commands) given: BTreeSet<String>,
-    /// Of tuned pins.
+    /// Notes about tuned pins.
     pub(in crate::commands) notes: Notes,
 }
 
-/// One of its kernels.
+/// A compiled kernel.
 pub(in crate::commands) struct Compiled {
     pub(in crate::commands) spec: SpecId,
     pub(in crate::commands) kernel: CudaKernel,
     pub(in crate::commands) binary: Binary,
-    /// What ptxas says.
+    /// The resources that ptxas reports.
     pub(in crate::commands) usage: Usage,
 }
 
 impl Built {
-    /// Registers of a thread, of the kernel that has most.
+    /// The maximum number of registers per thread of all kernels.
     pub(in crate::commands) fn registers(&self) -> u32 {
         self.kernels.iter().map(|k| k.usage.registers).max().unwrap_or(0)
     }
 
-    /// Bytes that threads spill and read back.
+    /// The number of bytes that threads of all kernels spill and reload.
     pub(in crate::commands) fn spills(&self) -> u32 {
         let of = |usage: &Usage| usage.spill_stores.saturating_add(usage.spill_loads);
         self.kernels.iter().map(|k| of(&k.usage)).fold(0, u32::saturating_add)
@@ -66,7 +66,7 @@ impl Built {
 }
 
 impl<'a> Builder<'a> {
-    /// For a GPU.
+    /// A builder for a GPU.
     pub(in crate::commands) fn new(
         command: &str,
         gpu: &Gpu,
@@ -78,7 +78,7 @@ impl<'a> Builder<'a> {
         Ok(Builder { table, nvrtc, sms: gpu.info().multiprocessors.max(1), tuning: None })
     }
 
-    /// How long layouts are searched for, and for which machine.
+    /// The limits of the search and the target machine.
     pub(in crate::commands) fn search(&self) -> Search {
         Search { sms: Some(self.sms), ..Search::default() }
     }
@@ -91,13 +91,13 @@ impl<'a> Builder<'a> {
         let (found, notes) = tuned::decomposed(source, &module, table, &options, tuning)
             .map_err(|e| Failure::program(source, e))?;
         pipeline::has_kernel(source, &found.program)?;
-        order::checked(&source.text, &found, self.table)
+        access_order::checked(&source.text, &found, self.table)
             .map_err(|e| Failure::program(source, e))?;
         let about = |d: Box<Diagnostic>| Failure::one(source, *d);
         let mut kernels = vec![];
         for spec in &found.program.kernels {
             let kernel = print_kernel(&found.program, *spec, self.table, None);
-            // Spans are into the text that was decomposed.
+            // Spans point into the decomposed text.
             let kernel = kernel.map_err(|e| {
                 let name = format!("{} for {}", source.name, self.table.arch);
                 let text = found.text.clone();
@@ -125,13 +125,13 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The threads on which things are done side by side.
+/// The thread pool for parallel work.
 fn pool() -> &'static Result<ThreadPool, ThreadPoolBuildError> {
     static POOL: OnceLock<Result<ThreadPool, ThreadPoolBuildError>> = OnceLock::new();
     POOL.get_or_init(|| ThreadPoolBuilder::new().stack_size(STACK).build())
 }
 
-/// Runs what is done in parallel on these threads.
+/// Runs parallel work in the thread pool.
 pub(in crate::commands) fn in_parallel<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     match pool() {
         Ok(pool) => pool.install(f),
@@ -139,7 +139,7 @@ pub(in crate::commands) fn in_parallel<T: Send>(f: impl FnOnce() -> T + Send) ->
     }
 }
 
-/// Does the same to many things side by side; the answers are in their order.
+/// Applies a function to many values in parallel; the results are in the order of the values.
 ///
 /// # Errors
 /// [`Code::NoThreads`].
@@ -150,8 +150,11 @@ pub(in crate::commands) fn side_by_side<T: Sync, R: Send>(
     f: impl Fn(&T) -> R + Sync,
 ) -> Result<Vec<R>, Failure> {
     let pool = pool().as_ref().map_err(|why| {
-        let d =
-            Diagnostic::new(Code::NoThreads, Default::default(), "the machine starts no thread");
+        let d = Diagnostic::new(
+            Code::NoThreads,
+            Default::default(),
+            "the system cannot start a thread",
+        );
         let d =
             d.label(why.to_string()).help("allow more threads or memory: `ulimit -u`, `ulimit -v`");
         super::outside(command, d)

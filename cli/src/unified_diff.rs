@@ -1,13 +1,13 @@
-//! The difference of two texts, as `diff -u` prints it.
+//! The unified diff of two texts, in the format of `diff -u`.
 
 use similar::TextDiff;
 
-/// Lines around a change that are shown.
+/// Number of context lines around a change.
 const CONTEXT: usize = 3;
-/// Most pairs of lines that are compared; of texts that differ in more all lines are shown.
+/// Maximum number of line pairs to compare. Beyond that, the diff replaces all lines.
 const MAX_PAIRS: usize = 1 << 26;
 
-/// The unified difference from `old` to `new`; empty where they are equal.
+/// The unified diff from `old` to `new`; empty if they are equal.
 #[must_use]
 pub fn diff(old_name: &str, new_name: &str, old: &str, new: &str) -> String {
     let (n, m) = different(old, new);
@@ -18,7 +18,7 @@ pub fn diff(old_name: &str, new_name: &str, old: &str, new: &str) -> String {
     diff.unified_diff().context_radius(CONTEXT).header(old_name, new_name).to_string()
 }
 
-/// How many lines each has between the first and the last that differ.
+/// The number of lines of each text between the first and the last difference.
 fn different(old: &str, new: &str) -> (usize, usize) {
     let head = old.lines().zip(new.lines()).take_while(|(a, b)| a == b).count();
     let rest = |text: &str| text.lines().count() - head;
@@ -28,7 +28,7 @@ fn different(old: &str, new: &str) -> (usize, usize) {
     (n - tail, m - tail)
 }
 
-/// Every line of `old` removed, every line of `new` added.
+/// A diff that removes every line of `old` and adds every line of `new`.
 fn whole(old_name: &str, new_name: &str, old: &str, new: &str) -> String {
     let (n, m) = (old.lines().count(), new.lines().count());
     let mut out = format!("--- {old_name}\n+++ {new_name}\n@@ -1,{n} +1,{m} @@\n");
@@ -57,7 +57,8 @@ mod tests {
         let new = "1\n2\n3\n4\nfive\n6\n7\n8\n9\nten";
         assert_eq!(
             diff("old", "new", old, new),
-            "--- old\n+++ new\n@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+ten\n\\ No newline at end of file\n"
+            "--- old\n+++ new\n@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n\
+             +ten\n\\ No newline at end of file\n"
         );
     }
 

@@ -1,4 +1,5 @@
-//! The candidates of one spec on the GPU: compared with what it means, and timed in turn.
+//! Measures the candidates of one spec on the GPU: compares their results with the meaning of the
+//! spec, and times them in turns.
 
 use crate::args::Tune;
 use crate::commands::gpu::{Built, Clock, Loaded, Memory, Times, guarded, refill, unguarded};
@@ -14,18 +15,18 @@ use carbyne_simulate::device::{Images, Trial};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Launches of each candidate between two looks at which is the best.
+/// Launches of each candidate between two updates of the best candidate.
 const ROUND: usize = 20;
 
 /// An instance of a strategy.
 pub(super) struct Candidate {
-    /// As a pin.
+    /// The instance as a pin.
     pub(super) by: String,
     pub(super) source: Source,
-    /// None where it cannot be, and then why.
+    /// The compiled program; `None` if the instance is impossible, see `refused`.
     pub(super) built: Option<Built>,
     pub(super) refused: Option<String>,
-    /// That it computes something else.
+    /// The error, if the results are wrong.
     pub(super) wrong: Option<Failure>,
     pub(super) times: Option<Times>,
 }
@@ -39,7 +40,7 @@ impl Candidate {
         Candidate { by, source, built, refused, wrong: None, times: None }
     }
 
-    /// What was made of it, unless that went wrong.
+    /// Returns the value of `made`, or stores its error.
     fn unless<T>(&mut self, made: carbyne_launch::Fallible<T>) -> Option<T> {
         made.map_err(|d| self.wrong = Some(Failure::one(&self.source, *d))).ok()
     }
@@ -50,7 +51,7 @@ impl Candidate {
     }
 }
 
-/// The first thing that a failure says.
+/// The message of a failure.
 fn reason(failure: &Failure) -> String {
     match failure {
         Failure::Program { list, .. } => {
@@ -58,26 +59,26 @@ fn reason(failure: &Failure) -> String {
         }
         Failure::Usage { message, .. } => message.clone(),
         Failure::Panic { what, .. } => what.clone(),
-        Failure::Said | Failure::Closed => String::new(),
+        Failure::Reported | Failure::Closed => String::new(),
     }
 }
 
-/// With what specs are measured.
+/// The environment of the measurements.
 pub(super) struct Session<'a> {
     pub(super) args: &'a Tune,
     pub(super) gpu: &'a Gpu,
     pub(super) table: &'a AtomTable,
-    /// Inputs and sizes.
+    /// Inputs and symbols.
     pub(super) options: Options,
     pub(super) clock: Clock<'a>,
 }
 
-/// Memory of tensors that all candidates share, by name, guarded behind each.
+/// GPU memory of tensors that all candidates share, by name, each with guard bytes.
 type Shared = BTreeMap<String, Buffer>;
 
 impl Session<'_> {
-    /// Compares and times all candidates that could be built. `keep` is told of what is the best so
-    /// far.
+    /// Compares and times all compiled candidates. Calls `keep` with the best candidate whenever it
+    /// changes.
     pub(super) fn measured(
         &mut self,
         candidates: &mut [Candidate],
@@ -85,7 +86,7 @@ impl Session<'_> {
         keep: &mut dyn FnMut(Entry) -> Outcome,
     ) -> Outcome {
         let mut shared = Shared::new();
-        // What borrows what follows it is made in stages: memory, modules, functions, launches.
+        // Each stage borrows from the next ones: memory, modules, functions, launches.
         let loaded: Vec<Option<(Loaded, Memory)>> = candidates
             .iter_mut()
             .map(|c| {
@@ -144,7 +145,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Loads a candidate. Tensors of the program are shared, as they are the same for all.
+    /// Loads a candidate. All candidates share the tensors that the program declares.
     fn loaded(
         &self,
         built: &Built,
@@ -168,8 +169,8 @@ impl Session<'_> {
         Ok((kernels, memory))
     }
 
-    /// Launches the kernels of a candidate once, each on what the ones before it left behind, and
-    /// compares what each wrote with what it means.
+    /// Launches the kernels of a candidate once in order, and compares the results of each with its
+    /// meaning.
     fn checked(
         &self,
         built: &Built,
@@ -179,7 +180,7 @@ impl Session<'_> {
         let patience = Duration::from_secs(self.args.timeout.into());
         let program = &built.program;
         let mut trial = Trial::new(program, self.table, &self.options)?;
-        // As before other candidates.
+        // Restore the initial data.
         for param in built.kernels.iter().flat_map(|k| &k.kernel.params) {
             let Param::Pointer { buffer, written: true, .. } = param else { continue };
             let name = &program.buffers[*buffer].name;
@@ -194,13 +195,13 @@ impl Session<'_> {
             for param in &compiled.kernel.params {
                 let Param::Pointer { buffer, written: true, .. } = param else { continue };
                 let name = &program.buffers[*buffer].name;
-                let Some(on_gpu) = shared.get(name).or_else(|| memory.of(*buffer)) else {
+                let Some(on_gpu) = shared.get(name).or_else(|| memory.buffer(*buffer)) else {
                     continue;
                 };
                 after.insert(*buffer, unguarded(on_gpu, &compiled.kernel.name, name)?);
             }
             let judged = trial.judge(compiled.spec, &after, self.args.compare);
-            // Spans are into the decomposed text, which is not the candidate's.
+            // Spans point into the decomposed text, not into the candidate's.
             judged.map_err(|d| Diagnostic { span: Default::default(), related: vec![], ..*d })?;
             trial.advance(after);
         }
@@ -208,17 +209,17 @@ impl Session<'_> {
             false => Ok(()),
             true => {
                 let d = Diagnostic::new(Code::BadBinary, Default::default(), "no kernel is loaded");
-                Err(Box::new(d.help("compile it again")))
+                Err(Box::new(d.help("compile the kernel again")))
             }
         }
     }
 }
 
-/// The best so far.
+/// The database entry of the best candidate.
 fn entry(candidates: &[Candidate]) -> Option<Entry> {
     let nanoseconds = |c: &Candidate| c.median().map(|s| (1e9 * s).round() as u64);
     let all = candidates.iter().filter_map(|c| Some((c, nanoseconds(c)?)));
-    // Of equals the one that is ranked first.
+    // Among equal candidates, take the one that is ranked first.
     let (best, own) = all.min_by_key(|(_, ns)| *ns)?;
     let model = candidates.first().and_then(|c| Some((c.by.clone(), nanoseconds(c)?)));
     Some(Entry { by: best.by.clone(), nanoseconds: own, model })

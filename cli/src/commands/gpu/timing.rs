@@ -1,4 +1,4 @@
-//! Pieces of work timed in turn, and what is said of their times.
+//! Times several kernels in turns or one after the other, and computes ratios of their times.
 
 use carbyne_launch::{Buffer, Fallible, Gpu, Timing, Work};
 use rand::SeedableRng;
@@ -6,34 +6,34 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 use std::time::Duration;
 
-/// With what work is timed.
+/// The environment of timings.
 pub(in crate::commands) struct Clock<'g> {
     gpu: &'g Gpu,
-    /// Larger than the L2 cache.
+    /// A buffer larger than the L2 cache.
     flush: Buffer,
-    /// Of the order of turns.
+    /// The random generator for the order in each turn.
     order: Xoshiro256PlusPlus,
     patience: Duration,
 }
 
-/// Times of a piece of work in seconds, of each round, in the order in which they were measured.
+/// The times of a kernel in seconds, one list per round, in the order of measurement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::commands) struct Times {
-    /// In turn with others.
+    /// Launches in turns with other kernels.
     pub(in crate::commands) burst: Vec<Vec<f64>>,
-    /// Alone without a pause: of the second half of the time.
+    /// Launches of this kernel alone without a pause; only the second half of the time.
     pub(in crate::commands) sustained: Vec<Vec<f64>>,
 }
 
 impl<'g> Clock<'g> {
-    /// A clock whose turns are in an order of this seed.
+    /// A clock with random orders from this seed.
     pub(in crate::commands) fn new(gpu: &'g Gpu, seed: u64, patience: Duration) -> Fallible<Self> {
         let (flush, order) = (gpu.flush_buffer()?, Xoshiro256PlusPlus::seed_from_u64(seed));
         Ok(Clock { gpu, flush, order, patience })
     }
 
-    /// So many launches of each, in turn: all of them once, in a drawn order, then all again in
-    /// another one. A few at the beginning are not counted.
+    /// Times `launches` turns. In a turn, each kernel is launched once; the order is random in each
+    /// turn. The first few turns do not count.
     pub(in crate::commands) fn burst(
         &mut self,
         works: &[&dyn Work],
@@ -57,7 +57,7 @@ impl<'g> Clock<'g> {
         Ok(())
     }
 
-    /// A piece of work without a pause for so many seconds.
+    /// Times launches of one kernel without a pause for this number of seconds.
     pub(in crate::commands) fn sustained(
         &mut self,
         work: &dyn Work,
@@ -72,33 +72,33 @@ impl<'g> Clock<'g> {
     }
 }
 
-/// All rounds together.
+/// The times of all rounds together.
 fn together(rounds: &[Vec<f64>]) -> Timing {
     Timing::new(rounds.concat())
 }
 
-/// How much faster something is than something else.
+/// The speed of one kernel relative to another.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(in crate::commands) struct Ratio {
-    /// Of the medians of all launches.
+    /// The ratio of the medians of all launches.
     pub(in crate::commands) medians: f64,
-    /// Quartiles of the ratios of launches of the same turn.
+    /// The quartiles of the ratios in each turn.
     pub(in crate::commands) quartiles: (f64, f64),
 }
 
 impl Times {
-    /// All launches in turn with others.
+    /// All launches in turns with other kernels.
     pub(in crate::commands) fn all(&self) -> Timing {
         together(&self.burst)
     }
 
-    /// The median without a pause; none where that was not measured.
+    /// The median without a pause, if measured.
     pub(in crate::commands) fn sustained(&self) -> Option<f64> {
         let all = together(&self.sustained);
         (all.n_launches() > 0).then(|| all.median())
     }
 
-    /// How often something else takes what this takes.
+    /// The time of the other kernel divided by the time of this one.
     pub(in crate::commands) fn ratio(&self, other: &Times) -> Ratio {
         let pairs = other.burst.iter().flatten().zip(self.burst.iter().flatten());
         let of_turns = Timing::new(pairs.map(|(other, own)| part(*other, *own)).collect());
@@ -108,7 +108,7 @@ impl Times {
         }
     }
 
-    /// The same without a pause.
+    /// The ratio of the medians without a pause.
     pub(in crate::commands) fn sustained_ratio(&self, other: &Times) -> Option<f64> {
         Some(part(other.sustained()?, self.sustained()?))
     }
@@ -128,7 +128,7 @@ mod tests {
             burst: burst.chunks(3).map(<[f64]>::to_vec).collect(),
             sustained: sustained.chunks(2).map(<[f64]>::to_vec).collect(),
         };
-        // The card gets slower, for both alike.
+        // The GPU becomes slower, equally for both.
         let own = of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[]);
         let other = of(&[2.0, 4.0, 6.0, 8.0, 10.0, 12.0], &[3.0, 5.0]);
         let ratio = own.ratio(&other);

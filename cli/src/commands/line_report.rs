@@ -1,18 +1,21 @@
-//! What each line of a program did, beside the line.
+//! The simulation report for each line of a program, printed beside the line.
 
 use carbyne_simulate::{KernelReport, LeafCount, LeafReport, SectorCount, SpecReport};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The program with columns on its left, and how often each atom ran.
+/// The program with columns on its left, followed by the number of executions of each atom.
 ///
-/// `runs` counts executions by a warp. `regs` are 32-bit registers of a thread with values still
-/// needed. `bytes` are read or written, in global and shared memory. `sectors` are 32-byte parts of
-/// global memory, `each` those of one request of a warp, `waves` the wavefronts of shared memory;
-/// where the same bytes would fit in fewer, `/` and that number follow. `ulp` is the largest
-/// distance of results from what they would be had nothing been rounded. Behind the program stand
-/// what ran how often, and how near each spec with a body came to what it means.
+/// - `runs`: executions by a warp.
+/// - `regs`: 32-bit registers per thread that contain values which are still needed.
+/// - `bytes`: bytes read or written in global and shared memory.
+/// - `sectors`: accessed 32-byte sectors of global memory; `each`: sectors per request of a warp.
+/// - `waves`: wavefronts of shared memory. If the bytes fit in fewer, `/` and that number follow.
+/// - `ulp`: the largest distance of results from the results without rounding.
+///
+/// At the end come the executions of each atom, and the distance of each spec with a body from its
+/// meaning.
 pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
     let mut lines: BTreeMap<usize, (LeafCount, u64, Option<f64>)> = BTreeMap::new();
     for leaf in kernels.iter().flat_map(|k| &k.leaves) {
@@ -67,7 +70,7 @@ pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
     }
     let numerics: Vec<&SpecReport> = kernels.iter().flat_map(|k| &k.numerics).collect();
     if !numerics.is_empty() {
-        out.push_str("\ndistance from what they would be without rounding\n");
+        out.push_str("\ndistance from the results without rounding\n");
     }
     let width = numerics.iter().map(|n| n.kind.len()).max().unwrap_or(0);
     for n in numerics {
@@ -83,30 +86,30 @@ pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
     out
 }
 
-/// `up to 0.5 ulp, relative norm 1.7e-4, 32 % of what is allowed`
+/// Formats a distance: `up to 0.5 ulp, relative norm 1.7e-4, 32 % of the tolerance`.
 pub(super) fn nearness(n: &SpecReport) -> String {
     if n.max_error == 0.0 {
         return "exact".to_owned();
     }
     let allowed = match n.max_ratio {
         0.0 => String::new(),
-        ratio => format!(", {:.1} % of what is allowed", 100.0 * ratio),
+        ratio => format!(", {:.1} % of the tolerance", 100.0 * ratio),
     };
     format!("{}{allowed}", distance(n.max_ulp, n.relative_norm))
 }
 
-/// `up to 0.5 ulp, relative norm 1.7e-4`
+/// Formats a distance: `up to 0.5 ulp, relative norm 1.7e-4`.
 pub(super) fn distance(max_ulp: f64, relative_norm: Option<f64>) -> String {
     let norm = relative_norm.map_or("none".to_owned(), |r| format!("{r:.1e}"));
     format!("up to {max_ulp:.3} ulp, relative norm {norm}")
 }
 
-/// Sectors of global memory that one access of a warp takes.
+/// Sectors of global memory per access of a warp.
 fn sectors_per_request(count: &SectorCount) -> Option<f64> {
     (count.sectors > 0).then(|| count.sectors as f64 / count.accesses as f64)
 }
 
-/// Executions by atom, or by what has none, most first.
+/// The number of executions by atom, or by kind for leaves without an atom; the largest first.
 fn mix<'a>(leaves: impl Iterator<Item = &'a LeafReport>) -> Vec<(&'a str, u64)> {
     let mut mix: BTreeMap<&str, u64> = BTreeMap::new();
     for leaf in leaves.filter(|l| l.count.executions > 0) {
@@ -118,7 +121,7 @@ fn mix<'a>(leaves: impl Iterator<Item = &'a LeafReport>) -> Vec<(&'a str, u64)> 
     mix
 }
 
-/// The same as one object: a list of kernels, each with its leaves.
+/// The report as a JSON object: a list of kernels with their leaves.
 pub(super) fn json(kernels: &[KernelReport]) -> String {
     let leaf = |l: &LeafReport| {
         let (global, shared) = (l.count.global, l.count.shared);

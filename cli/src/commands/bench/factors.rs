@@ -1,4 +1,4 @@
-//! What products are given, and how far their results are apart.
+//! Random factors of products, and the distance of results.
 
 use crate::commands::gpu::in_parallel;
 use carbyne_ir::scalar::Scalar;
@@ -8,18 +8,18 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal, Uniform};
 use rayon::prelude::*;
 
-/// Numbers that one generator draws.
+/// The number of values that one random generator draws.
 const CHUNK: usize = 1 << 14;
 
-/// So many elements as bytes: numbers of a standard normal distribution rounded to the type, of an
-/// integer type any. They depend on the seed and on nothing else.
+/// Random elements as bytes. They are standard normal numbers rounded to the type; for integer
+/// types, uniform integers. They depend only on the seed.
 pub(super) fn drawn(scalar: Scalar, n: usize, seed: u64) -> Vec<u8> {
     let width = width(scalar);
     let mut bytes = vec![0; n.saturating_mul(width)];
     let of_chunk = |(i, chunk): (usize, &mut [u8])| {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(i as u64));
         let integers = scalar.int_range().and_then(|(lo, hi)| {
-            // Of wider types products would leave the type of their sums.
+            // With larger integers, sums of products would overflow.
             let (lo, hi) = (lo.max(-128), hi.min(127));
             Uniform::new_inclusive(lo as i64, hi as i64).ok()
         });
@@ -35,25 +35,25 @@ pub(super) fn drawn(scalar: Scalar, n: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of an element; types of less than a byte are not drawn.
+/// Bytes of an element. Types of less than one byte are not used.
 pub(super) fn width(scalar: Scalar) -> usize {
     (usize::try_from(scalar.bits()).unwrap_or(0) / 8).max(1)
 }
 
-/// Rows and columns of the parts of a matrix that are compared each for itself.
+/// Rows and columns of the tiles that are compared separately.
 const TILE: usize = 32;
 
-/// How far a matrix of so many columns is from another one: the root of the sum of squared
-/// differences by that of the squares of the other one, of the whole, and of the worst part of 32 x
-/// 32 elements, there by what is usual for as many elements. A number that is none makes it
-/// infinite.
+/// The relative distance of two matrices: the norm of the difference divided by the norm of
+/// `wanted`. It is the maximum of the distance of the whole matrices and of the distance of the
+/// worst tile of 32 x 32 elements, with the norm of `wanted` scaled to the size of the tile. The
+/// distance is infinite if an element is NaN.
 pub(super) fn distance(scalar: Scalar, columns: usize, is: &[u8], wanted: &[u8]) -> f64 {
     let row = columns.max(1) * width(scalar);
     if is.len() != wanted.len() || is.is_empty() {
         return f64::INFINITY;
     }
-    // Of each band of rows: squares of what is wanted, of differences, and of those of the worst
-    // part for an element.
+    // For each band of rows: the sum of squares of `wanted`, the sum of squared differences, and
+    // the mean squared difference of the worst tile.
     let of_band = |(is, wanted): (&[u8], &[u8])| {
         let mut parts = vec![(0.0f64, 0usize); columns.div_ceil(TILE)];
         let mut norm = 0.0;
@@ -77,7 +77,7 @@ pub(super) fn distance(scalar: Scalar, columns: usize, is: &[u8], wanted: &[u8])
     let worst = bands.iter().map(|(_, _, worst)| *worst).fold(0.0, larger);
     let elements = (is.len() / width(scalar)) as f64;
     let apart = larger(all / norm, worst * elements / norm).sqrt();
-    // Nothing at all is zero from nothing.
+    // Two zero matrices have distance 0.
     if all == 0.0 && norm == 0.0 {
         0.0
     } else if apart.is_nan() {
@@ -87,7 +87,7 @@ pub(super) fn distance(scalar: Scalar, columns: usize, is: &[u8], wanted: &[u8])
     }
 }
 
-/// The larger one; none where one is none.
+/// The larger number; NaN if either is NaN.
 fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || a > b { a } else { b }
 }

@@ -1,4 +1,5 @@
-//! The order of accesses in a text that was decomposed: proved, or a defect of ours.
+//! Proves the order of accesses in a decomposed program. If a program without synchronization of
+//! its own is not ordered, that is a bug in carbyne.
 
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;
@@ -10,19 +11,18 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::LineIndex;
 use carbyne_sync::{Limits, Missing, Report, Verdict};
 
-/// How the accesses of each kernel are ordered; none where a kernel says it no more than before, or
-/// names no threads.
+/// The order of accesses of each kernel. It has no entry for kernels that were not decomposed, and
+/// for kernels that name no threads.
 pub type Reports = Vec<(SpecId, Report)>;
 
 /// Proves the order of accesses in a decomposed program. Returns reports of kernels, and warnings
-/// in `text`, which was decomposed.
+/// with places in `text`, the source text.
 ///
-/// A text that was not decomposed, as it named its atoms before, is not looked at: that is for
-/// `carbyne check`.
+/// Kernels that were complete in `text`, with all atoms, are skipped: `carbyne check` checks them.
 ///
 /// # Errors
-/// `I0901` with the two places for accesses that are not ordered, where all synchronization and the
-/// strategy are ours.
+/// `I0901` with both places if accesses are not ordered although carbyne generated all
+/// synchronization and chose one of its own strategies.
 pub fn checked(
     text: &str,
     found: &Decomposed,
@@ -42,7 +42,8 @@ pub fn checked(
             continue;
         }
         let report = carbyne_sync::check(program, *kernel, table, &Limits::default());
-        // Which block accesses what a text says itself, and nothing that is derived orders blocks.
+        // The text itself determines which block accesses an element, and no synchronization
+        // orders blocks.
         let name = program.specs[*kernel].name.as_ref();
         let blocks = only_blocks_meet(&report);
         let theirs = given.as_ref().is_some_and(|m| has_body(m, name)) && blocks;
@@ -52,20 +53,20 @@ pub fn checked(
             let here = elsewhere(&d, found, *kernel, &lines);
             if let (Severity::Error, Some(strategy)) = (d.severity, strategy) {
                 let help = match blocks {
-                    true => "let each block of the strategy write elements of its own",
+                    true => "change the strategy so that each block writes its own elements",
                     false => "correct the body of the strategy",
                 };
                 let own = Diagnostic::new(d.code, here, d.message.clone());
                 let own = own.label(format!("decomposed by {strategy}"));
                 errors.push(retold(own, &d, &lines).help(help));
             } else if d.severity == Severity::Error && theirs {
-                let help = "let each block write elements of its own: compare the tiles that blocks and iterations take";
+                let help = "let each block write its own elements: compare the tiles of blocks and \
+                            iterations";
                 let own = Diagnostic::new(d.code, here, d.message.clone());
                 errors.push(retold(own, &d, &lines).help(help));
             } else if d.severity == Severity::Error && by_hand.is_some_and(|by_hand| !by_hand) {
-                let what = format!(
-                    "the decomposed text is refused by the checker of its order, at its line {line}"
-                );
+                let what =
+                    format!("the accesses at line {line} of the decomposed text are not ordered");
                 errors.push(retold(Diagnostic::new(Code::Internal, here, what), &d, &lines));
             } else {
                 let what = format!("{}, at line {line} of the decomposed text", d.message);
@@ -80,8 +81,8 @@ pub fn checked(
     }
 }
 
-/// Adds what is known of kernels that say who accesses what and were not looked at, as they were
-/// complete as they were given.
+/// Adds the reports of kernels that name threads and that [`checked`] skipped, because they were
+/// complete in the source text.
 pub(crate) fn complete(reports: &mut Reports, program: &Program, table: &AtomTable) {
     for kernel in &program.kernels {
         let known = reports.iter().any(|(id, _)| id == kernel);
@@ -92,14 +93,14 @@ pub(crate) fn complete(reports: &mut Reports, program: &Program, table: &AtomTab
     }
 }
 
-/// Whether a kernel was complete as it was given, so that nothing of its order is ours.
+/// Whether a kernel was complete in the source text, so that carbyne generated no synchronization.
 fn is_given(found: &Decomposed, kernel: SpecId) -> bool {
     let name = &found.program.specs[kernel].name;
     let same = |k: &&SpecId| found.tile.specs[**k].name == *name;
     found.tile.kernels.iter().find(same).is_some_and(|k| carbyne_sync::is_atomic(&found.tile, *k))
 }
 
-/// Whether nothing is wrong with a kernel but that different blocks access the same elements.
+/// Whether the only errors of a kernel are accesses of different blocks to the same element.
 fn only_blocks_meet(report: &Report) -> bool {
     let of_blocks = |p: &carbyne_sync::Pair| match &p.verdict {
         Verdict::Unordered(missing) => *missing == Missing::Blocks,
@@ -108,7 +109,7 @@ fn only_blocks_meet(report: &Report) -> bool {
     report.faults.is_empty() && report.pairs.iter().all(of_blocks)
 }
 
-/// Whether the kernel of that name has a body in the text that was given.
+/// Whether the kernel has a body in the source text.
 fn has_body(given: &Module, name: Option<&String>) -> bool {
     let own = |s: &Stmt| match &s.kind {
         StmtKind::Spec(spec) => spec.body.is_some() && spec.name.as_ref().map(|n| &n.text) == name,
@@ -117,7 +118,7 @@ fn has_body(given: &Module, name: Option<&String>) -> bool {
     given.items.iter().any(own)
 }
 
-/// Whether somebody has written synchronization, or mbarriers, which need some.
+/// Whether the source text contains synchronization, or mbarriers, which need synchronization.
 fn synchronizes_by_hand(given: &Module) -> bool {
     let by_hand = |s: &Stmt| match &s.kind {
         StmtKind::Barrier(_) | StmtKind::Sync { .. } => true,
@@ -127,7 +128,7 @@ fn synchronizes_by_hand(given: &Module) -> bool {
     Walk::new(&given.items).stmts().any(by_hand)
 }
 
-/// What the statement of a diagnostic was written or generated for.
+/// The place in the source text for which the statement of a diagnostic was generated.
 fn elsewhere(
     d: &Diagnostic,
     found: &Decomposed,
@@ -140,7 +141,7 @@ fn elsewhere(
     inside.map(|s| s.node).or(of_kernel).map(|node| found.origins.span(node)).unwrap_or_default()
 }
 
-/// With what the diagnostic says of lines of the decomposed text as notes.
+/// Adds the labels and notes of a diagnostic of the decomposed text as notes.
 fn retold(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
     let mut to = match &d.help {
         Some(help) => to.help(help.clone()),

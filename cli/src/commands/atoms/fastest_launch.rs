@@ -1,12 +1,13 @@
-//! Cycles that a kernel of a chain took, by the clocks that it wrote.
+//! Computes the cycles of a kernel from the clock values that the kernel wrote.
 
 use carbyne_ir::scalar::Scalar;
 use carbyne_launch::{Buffer, Fallible};
 use carbyne_simulate::conformance::unpack;
 
-/// Cycles of the median block, from its first warp's beginning to its last one's end, in the
-/// fastest of so many launches. `clocks` has what each warp of each block has read of them.
-pub(super) fn fastest(
+/// The cycles of the median block, from the start of its first warp to the end of its last warp, in
+/// the fastest of `launches` launches. `clocks` contains the clock values of each warp of each
+/// block.
+pub(super) fn fastest_cycles(
     launches: usize,
     launched: impl Fn() -> Fallible<()>,
     clocks: Option<&Buffer>,

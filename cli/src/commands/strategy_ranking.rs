@@ -1,4 +1,4 @@
-//! By which strategies kernels could get their dataflow: which was chosen, and why others were not.
+//! The ranking of strategy instances for a kernel, and the reasons why instances were not chosen.
 
 use crate::sanitize::sanitize;
 use carbyne_decompose::{Ranked, Ranking};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// What it takes, or why it cannot be.
+/// The cost of an instance, or the reason why it is impossible.
 fn cost(one: &Ranked) -> String {
     match (one.cycles, one.bound, &one.refused) {
         (_, _, Some(why)) => sanitize(why),
@@ -16,23 +16,23 @@ fn cost(one: &Ranked) -> String {
     }
 }
 
-/// Why an instance that may take fewer cycles comes behind the first.
+/// The reason why an instance is ranked below the first one although it may take fewer cycles.
 fn behind(ranking: &Ranking, one: &Ranked) -> &'static str {
     let first = ranking.instances.first().is_some_and(|first| first.spills);
     match (one.cycles, one.bound) {
-        _ if one.spills && !first => ", its threads hold more than their registers",
+        _ if one.spills && !first => ", the threads need more registers than they have",
         (None, Some(_)) if one.partial => {
-            ", without the kernels that it leaves to other strategies: it is solved only where nothing else is left; \
-             `by=` of the spec takes it"
+            ", without the kernels that it leaves to other strategies: it is solved only if no \
+             other instance is left; `by=` of the spec selects it"
         }
         (None, Some(bound)) if ranking.instances[0].cycles.is_some_and(|best| bound < best) => {
-            ", not solved: as many as are tried had smaller bounds or better tiles before it"
+            ", not solved: the solved instances have smaller bounds or better tiles"
         }
         _ => "",
     }
 }
 
-/// The best instances, and why strategies have none.
+/// The best instances, and the reasons why strategies have no instance.
 pub(super) fn top(ranking: &Ranking, most: usize, out: &mut String) {
     for (i, one) in ranking.instances.iter().take(most).enumerate() {
         let _ = writeln!(out, "  {}: {}: {}{}", i + 1, one.by, cost(one), behind(ranking, one));
@@ -40,7 +40,7 @@ pub(super) fn top(ranking: &Ranking, most: usize, out: &mut String) {
     others(ranking, out);
 }
 
-/// How many instances were looked at.
+/// The number of instances, and of solved instances.
 pub(super) fn counted(ranking: &Ranking) -> String {
     let (all, solved) = ranking.counts;
     let name = if ranking.kernel.is_empty() { "kernel" } else { &ranking.kernel };
@@ -48,7 +48,7 @@ pub(super) fn counted(ranking: &Ranking) -> String {
 }
 
 fn others(ranking: &Ranking, out: &mut String) {
-    // Strategies that are out for one reason are said together.
+    // Print strategies that fail for the same reason together.
     let mut reasons: Vec<(&String, Vec<&String>)> = vec![];
     for (name, why) in &ranking.others {
         match reasons.iter_mut().find(|(other, _)| *other == why) {
@@ -62,14 +62,14 @@ fn others(ranking: &Ranking, out: &mut String) {
     }
 }
 
-/// What was chosen, and the best of a few other strategies.
+/// The chosen instance, and the best of a few other strategies.
 pub(super) fn brief(ranking: &Ranking, at: usize, most: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", counted(ranking));
     strategies(ranking, most, out);
 }
 
-/// Why what was chosen was: the best of each strategy, larger tiles, and strategies that have no
-/// instance.
+/// The reasons for the choice: the best instance of each strategy, larger tiles, and strategies
+/// that have no instance.
 pub(super) fn explained(ranking: &Ranking, at: usize, out: &mut String) {
     let _ = writeln!(out, "line {at}: {}", counted(ranking));
     strategies(ranking, usize::MAX, out);
@@ -79,12 +79,12 @@ pub(super) fn explained(ranking: &Ranking, at: usize, out: &mut String) {
     others(ranking, out);
 }
 
-/// What was chosen, and the best of so many other strategies.
+/// The chosen instance, and the best instances of at most `most` other strategies.
 fn strategies(ranking: &Ranking, most: usize, out: &mut String) {
     let mut seen = BTreeSet::new();
     for (i, one) in ranking.instances.iter().enumerate() {
         let name = one.by.split('[').next().unwrap_or_default();
-        // What has no instance is said below.
+        // Strategies without an instance are listed below.
         if one.refused.is_some()
             && ranking.others.iter().any(|(n, _)| name.strip_prefix('@') == Some(n))
         {
@@ -98,7 +98,7 @@ fn strategies(ranking: &Ranking, most: usize, out: &mut String) {
         }
         let word = if i == 0 { "chosen" } else { "or" };
         let more = match (ranking.instances[0].cycles, one.cycles.or(one.bound)) {
-            // The bound covers a part of the work: a difference would mislead.
+            // The bound covers only a part of the work, so a difference would be misleading.
             _ if one.partial && one.cycles.is_none() => String::new(),
             (Some(best), Some(own)) if i > 0 && one.refused.is_none() => {
                 format!(" ({:+.0})", own - best)
@@ -110,9 +110,17 @@ fn strategies(ranking: &Ranking, most: usize, out: &mut String) {
     }
 }
 
-/// The same as an object.
+/// The ranking as a JSON object.
 pub(super) fn object(ranking: &Ranking) -> Value {
-    let instance = |one: &Ranked| json!({"by": one.by, "at_least_cycles": one.bound, "cycles": one.cycles, "spills": one.spills, "refused": one.refused});
+    let instance = |one: &Ranked| {
+        json!({
+            "by": one.by,
+            "at_least_cycles": one.bound,
+            "cycles": one.cycles,
+            "spills": one.spills,
+            "refused": one.refused,
+        })
+    };
     let refused = |(name, why): &(String, String)| json!({"strategy": name, "refused": why});
     let tile = |(tile, why): &(String, String)| json!({"tile": tile, "why_not": why});
     json!({

@@ -1,31 +1,31 @@
-//! Ordinary files, and others: pipes, devices, streams of the process.
+//! Distinguishes regular files from pipes, devices and streams of the process.
 
 use std::cell::Cell;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Symbolic links that are followed from one to the next, as many as Linux follows.
+/// Maximum number of symbolic links that are followed in a chain, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// Why a pipe or a device is not opened.
-pub(crate) const NO_FILE: &str = "it is no file";
+/// The reason why a pipe or a device is not opened.
+pub(crate) const NO_FILE: &str = "it is not a regular file";
 
 thread_local! {
-    /// Whether this thread opens ordinary files alone.
+    /// Whether this thread opens regular files only.
     static ORDINARY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on this thread opens ordinary files alone. Others may never end, or are the streams of
-/// the process.
-pub(crate) fn open_ordinary_alone() {
+/// Makes this thread open regular files only. Other files may never end, or may be streams of the
+/// process.
+pub(crate) fn open_regular_files_only() {
     ORDINARY.set(true);
 }
 
-/// Whether this thread may open pipes, devices and the like.
+/// Checks that this thread may open pipes and devices.
 ///
 /// # Errors
-/// It may not.
+/// This thread opens regular files only.
 pub(crate) fn others_allowed() -> io::Result<()> {
     match ORDINARY.get() {
         true => Err(io::Error::other(NO_FILE)),
@@ -33,7 +33,7 @@ pub(crate) fn others_allowed() -> io::Result<()> {
     }
 }
 
-/// Opens a file to read.
+/// Opens a file for reading.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     if let Err(refused) = others_allowed()
         && regular(path)?.is_none()
@@ -43,18 +43,19 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Where links lead, and the file that is there, if any; none for what is not an ordinary file.
+/// Follows links, and returns the path and the file there, if any; `None` if the file is not a
+/// regular file.
 pub(crate) fn regular(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
-        // A path that ends with a separator can only be a folder.
+        // A path that ends with a separator can only name a folder.
         let ends = path.as_os_str().as_encoded_bytes().last().copied().map(char::from);
         let (Some(name), false) = (path.file_name(), ends.is_some_and(std::path::is_separator))
         else {
             return Ok(None);
         };
         let file = parent(&path).canonicalize()?.join(name);
-        // `/dev/stdout` and its like: a file that somebody has open and goes on writing to.
+        // `/dev/stdout` and similar paths: a process has the file open and continues to write.
         if file.starts_with("/proc") || file.starts_with("/dev/fd") {
             return Ok(None);
         }

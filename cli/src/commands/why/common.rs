@@ -1,4 +1,4 @@
-//! Lines that the long and the brief answer both say.
+//! Lines that both the long and the short answer contain.
 
 use crate::sanitize::sanitize;
 use carbyne_decompose::Wavefronts;
@@ -6,7 +6,7 @@ use carbyne_decompose::explain::{Explanation, Faster, Wider, Width};
 use carbyne_ir::span::Span;
 use std::fmt::Write;
 
-/// The first lines: warnings, why there is no result, and faster choices.
+/// The first lines: warnings, the error of a failed decomposition, and faster choices.
 pub(super) fn head(found: &Explanation, line: impl Fn(Span) -> usize) -> String {
     let mut out = String::new();
     for d in &found.warnings {
@@ -29,7 +29,7 @@ pub(super) fn head(found: &Explanation, line: impl Fn(Span) -> usize) -> String 
     out
 }
 
-/// The choice that more facts about symbols would allow.
+/// A faster choice that additional facts about symbols would allow.
 fn faster(one: &Faster, at: usize, out: &mut String) {
     let cycles = |n: Option<f64>| n.map_or_else(String::new, |n| format!(", {n:.0} cycles"));
     let ((by, own), (instead, others)) = (&one.with, &one.without);
@@ -37,7 +37,7 @@ fn faster(one: &Faster, at: usize, out: &mut String) {
     let _ = writeln!(out, "  instead of {instead}{}", cycles(*others));
 }
 
-/// Why a copy does not move more at once.
+/// The reason why a copy is not wider.
 pub(super) fn width(w: &Width) -> String {
     match w {
         Width::With(Wider { said, bytes, atom, .. }) => {
@@ -47,10 +47,11 @@ pub(super) fn width(w: &Width) -> String {
     }
 }
 
-/// Bank conflicts, and why they stay.
+/// The bank conflicts of a copy, and the reason why they remain.
 pub(super) fn conflicts(w: &Wavefronts) -> String {
     let times = w.taken / w.least;
     format!(
-        "bank conflicts: {times:.1} times the wavefronts; no swizzle has fewer with these instructions"
+        "bank conflicts: {times:.1} times the wavefronts; no swizzle has fewer with these \
+         instructions"
     )
 }

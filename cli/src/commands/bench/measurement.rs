@@ -1,6 +1,7 @@
-//! One product on the GPU: ours and cuBLAS's with the same factors, compared and timed.
+//! Measures one product on the GPU: carbyne's kernels and cuBLAS get the same factors, their
+//! results are compared, and they are timed.
 
-use super::numbers::{distance, drawn, width};
+use super::factors::{distance, drawn, width};
 use super::problem::Problem;
 use crate::args::{BenchGemm, Following};
 use crate::commands::gpu::{self, Built, Clock, Loaded, Memory, Times, guarded, unguarded};
@@ -13,33 +14,34 @@ use carbyne_simulate::Options;
 use carbyne_simulate::device::{POISON, Trial};
 use std::time::Duration;
 
-/// A kernel of ours for a product.
+/// A kernel of carbyne for a product.
 pub(super) struct Ours {
-    /// The pin that it was asked for with; empty for none.
+    /// The requested pin; empty for none.
     pub(super) asked: String,
     pub(super) source: Source,
     pub(super) built: Built,
 }
 
-/// What was measured of a product.
+/// The measurements of a product.
 pub(super) struct Measured {
     pub(super) problem: Problem,
     pub(super) cublas: Times,
-    /// In the order of what was asked for.
+    /// In the order of the requests.
     pub(super) ours: Vec<OursMeasured>,
-    /// The first of ours once more: what its ratio is off 1 by is noise.
+    /// A second measurement of carbyne's first kernel. The deviation of their ratio from 1 is
+    /// noise.
     pub(super) again: Times,
 }
 
-/// What was measured of a kernel of ours.
+/// The measurements of a kernel of carbyne.
 pub(super) struct OursMeasured {
     pub(super) ours: Ours,
-    /// From cuBLAS's product.
+    /// The distance of the result from cuBLAS's product.
     pub(super) distance: f64,
     pub(super) times: Times,
 }
 
-/// With what products are measured.
+/// The environment of the measurements.
 pub(super) struct Session<'a> {
     pub(super) args: &'a BenchGemm,
     pub(super) gpu: &'a Gpu,
@@ -49,18 +51,18 @@ pub(super) struct Session<'a> {
     pub(super) seed: u64,
 }
 
-/// Factors on the GPU.
+/// The factors on the GPU.
 struct Operands {
     a: Buffer,
     b: Buffer,
     bias: Option<Buffer>,
-    /// Bytes of C.
+    /// The size of C in bytes.
     bytes: usize,
 }
 
 impl Session<'_> {
-    /// Measures a product. What computes something else than cuBLAS is a failure, and is not timed;
-    /// that and what the driver refuses of one kernel goes into `failures`.
+    /// Measures a product. A kernel whose result differs from cuBLAS's is not timed; its error, and
+    /// errors of the driver about a single kernel, are added to `failures`.
     pub(super) fn measured(
         &mut self,
         problem: Problem,
@@ -79,7 +81,7 @@ impl Session<'_> {
         let theirs = self.cublas.product(&theirs).map_err(about)?;
         self.gpu.run(&*theirs, patience).map_err(about)?;
         let wanted = unguarded(&reference, "cuBLAS", "C").map_err(about)?;
-        // What borrows what follows it is made in stages: memory, modules, functions, launches.
+        // Each stage borrows from the next ones: memory, modules, functions, launches.
         let mut loaded = vec![];
         for ours in ours {
             let about = |d: Box<Diagnostic>| Failure::one(&ours.source, *d);
@@ -141,7 +143,7 @@ impl Session<'_> {
         Ok(Some(Measured { problem, cublas, ours: measured, again }))
     }
 
-    /// Of cuBLAS, of each of ours, and of the first of ours once more.
+    /// The times of cuBLAS, of each kernel of carbyne, and again of carbyne's first kernel.
     fn times(
         &mut self,
         theirs: &dyn Work,
@@ -158,7 +160,7 @@ impl Session<'_> {
             return Ok(times);
         }
         for _ in 0..self.args.rounds {
-            // Not the first of ours once more.
+            // The first kernel is not measured again here.
             for (work, times) in works[..=sequences.len()].iter().zip(&mut times) {
                 self.clock.sustained(*work, self.args.sustain, times)?;
             }
@@ -166,7 +168,7 @@ impl Session<'_> {
         Ok(times)
     }
 
-    /// Draws the factors, each problem and operand from a seed of its own.
+    /// Draws the factors; each problem and each operand has its own seed.
     fn operands(&self, problem: &Problem) -> carbyne_launch::Fallible<Operands> {
         let [m, n, k] = problem.size.0.map(|n| n as usize);
         let [a, b] = problem.factors.0;
@@ -184,7 +186,7 @@ impl Session<'_> {
         })
     }
 
-    /// The product as cuBLAS is asked for it.
+    /// The arguments of cuBLAS for the product.
     fn theirs(&self, problem: &Problem, operands: &Operands, c: &Buffer) -> Product {
         let [a, b] = problem.factors.0;
         Product {
@@ -201,27 +203,27 @@ impl Session<'_> {
     }
 }
 
-/// A kernel of ours whose product is another one than cuBLAS's.
+/// The failure of a kernel of carbyne whose product differs from cuBLAS's.
 fn wrong(ours: &Ours, problem: &Problem, apart: f64) -> Failure {
     let at = ours.source.text.find("@gemm").unwrap_or(0);
     let by = ours.built.chosen.first().map_or(String::new(), |(_, by)| format!(", by {by},"));
     let how = match apart.is_finite() {
-        true => format!("is {apart:.2e} of its magnitude apart from it"),
-        false => "holds what is no number, or was never written".to_owned(),
+        true => format!("the relative distance is {apart:.2e}"),
+        false => "the result contains NaN or elements that were never written".to_owned(),
     };
     let text = format!(
-        "the kernel{by} does not compute cuBLAS's product: it {how}, and {:.2e} is the most",
+        "the kernel{by} does not compute cuBLAS's product: {how}, at most {:.2e} is allowed",
         problem.bound()
     );
     let d = Diagnostic::new(Code::WrongProduct, Span::new(at, at + "@gemm".len()), text)
-        .label("of standard normal factors")
-        .help("put this text into a file: `carbyne run FILE --arch ARCH` names the element");
+        .label("factors are standard normal random numbers")
+        .help("save this text in a file; `carbyne run FILE --arch ARCH` names the element");
     Failure::one(&ours.source, d)
 }
 
 pub(super) const COMMAND: &str = "carbyne bench gemm";
 
-/// An error that is about the machine.
+/// An error of the machine, not of a program.
 pub(super) fn outside(error: Diagnostic) -> Failure {
     gpu::outside(COMMAND, error)
 }
