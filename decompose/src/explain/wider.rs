@@ -151,7 +151,7 @@ fn bytes(p: &Program, id: SpecId, row: &Atom) -> Option<i64> {
     let (from, to) = sides(p, id)?;
     let [s, d] = &row.operands[..] else { return None };
     let fits = |operand, t| {
-        bind::place(p.buffer_of(t).memory, operand).is_ok()
+        bind::memory(p.buffer_of(t).memory, operand).is_ok()
             && bind::unit(p.scalar_of(t), operand).is_ok()
     };
     if row.group != 1 || row.extent != Extent::Tile || !fits(s, from) || !fits(d, to) {
