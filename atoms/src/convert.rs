@@ -1,8 +1,10 @@
 //! Conversions between floating-point types, of one value and of packed pairs.
 //!
-//! 8-bit floats are converted in pairs by the hardware, and saturate. The instruction from f32 to
-//! tf32 before sm_90 rounds ties away from zero, not to even as casts mean it: half an ulp either
-//! way.
+//! The hardware converts 8-bit floats in pairs and saturates them. Before sm_90 the instruction
+//! from f32 to tf32 rounds ties away from zero, and not to even, as casts do. Both have an error of
+//! at most half an ulp.
+//!
+//! The tables have one atom per line, even if a line is longer than 100 columns.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomKind, AtomOp, Elem, Rounding};
@@ -16,17 +18,18 @@ const HALF: &str = "CUDA Math API, Half Precision Conversion and Data Movement";
 const BF16: &str = "CUDA Math API, Bfloat16 Precision Conversion and Data Movement";
 const FP8: &str = "CUDA Math API, FP8 Conversion and Data Movement";
 const CVT: &str = "PTX ISA, Data Movement and Conversion Instructions: cvt";
-/// How bf16 becomes f32 before architectures had an instruction for it.
+/// The conversion of bf16 to f32 on architectures without an instruction for it.
 const SHIFTED: AtomKind = AtomKind::Sequence {
     formula: "the 16 bits become the upper half of a binary32",
     error: "none",
 };
-/// The same the other way: what architectures do that have no instruction for it.
+/// The conversion of f32 to bf16 on architectures without an instruction for it.
 const ROUNDED: AtomKind = AtomKind::Sequence {
     formula: "the upper half of S + 0x7fff + bit 16 of S; 0x7fff of NaN",
     error: "none",
 };
-const BF16_OF_F32: &str = "{D} = __ushort_as_bfloat16(static_cast<unsigned short>({S} == {S} ? (__float_as_uint({S}) + 0x7fffu + (__float_as_uint({S}) >> 16 & 1u)) >> 16 : 0x7fffu));";
+const BF16_OF_F32: &str = "{D} = __ushort_as_bfloat16(static_cast<unsigned short>({S} == {S} ? (__float_as_uint({S}) + \
+     0x7fffu + (__float_as_uint({S}) >> 16 & 1u)) >> 16 : 0x7fffu));";
 const THROUGH_F32: AtomKind =
     AtomKind::Sequence { formula: "by f32, which is exact", error: "none" };
 const THROUGH_F16: AtomKind =
@@ -46,7 +49,7 @@ const E4X2: (Scalar, &str) = (E4m3, "unsigned short");
 const E5: (Scalar, &str) = (E5m2, "unsigned char");
 const E5X2: (Scalar, &str) = (E5m2, "unsigned short");
 
-/// Name, first architecture, source, target, values, C++, kind, document.
+/// Name, first architecture, source, target, number of values, C++ text, kind, document.
 type Entry = (
     &'static str,
     Arch,
@@ -96,14 +99,14 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     }
     let mut away = Atom { name: "cvt.rna.tf32.f32", ..tf32.clone() };
     away.req = ArchReq::Since(Arch::Sm80);
-    // The better one comes first.
+    // The more exact one comes first.
     atoms.push(tf32.ptx_scalar("cvt.rn.tf32.f32 {D}, {S};").rounded(Rounding::Nearest).cite(CVT));
     let away = away.ptx_scalar("cvt.rna.tf32.f32 {D}, {S};").rounded(Rounding::NearestAway);
     atoms.push(away.cite(CVT));
     atoms
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 fn wide() -> Vec<Entry> {
     use Arch::{Sm70, Sm80};
     vec![
@@ -128,7 +131,7 @@ fn wide() -> Vec<Entry> {
     ]
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 fn narrow() -> Vec<Entry> {
     use Arch::Sm89;
     vec![

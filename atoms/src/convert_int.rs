@@ -1,10 +1,14 @@
 //! Conversions from and to integers.
 //!
-//! A cast to an integer rounds to nearest even and saturates; NaN gives 0. The conversions of the
-//! hardware do so from f32 and f16 to 32 bits; from f64 and to 64 bits they make another number of
-//! NaN, which a selection corrects. Integers of 4 bits become f16 and bf16 without a conversion:
-//! their bits are put into the significand of 1024 (of 128), where one unit is one, and that number
-//! is subtracted again.
+//! A cast to an integer rounds to nearest even and saturates; NaN becomes 0. The conversions of the
+//! hardware from f32 and f16 to 32 bits do so. Those from f64 and to 64 bits return another number
+//! for NaN, which a selection replaces.
+//!
+//! Integers of 4 bits become f16 and bf16 without a conversion instruction. Their bits are put into
+//! the significand of 1024 (f16) or 128 (bf16), where one ulp is 1. Then this number is subtracted
+//! again.
+//!
+//! The tables have one atom per line, even if a line is longer than 100 columns.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomKind, AtomOp, Elem, Rounding};
@@ -21,7 +25,7 @@ const BF16: &str = "CUDA Math API, Bfloat16 Precision Conversion and Data Moveme
 const CVT: &str = "PTX ISA, Data Movement and Conversion Instructions: cvt";
 const LOP3: &str = "PTX ISA, Logic and Shift Instructions: lop3";
 const ONE_STEP: AtomKind = AtomKind::Instruction;
-const NAN: AtomKind = AtomKind::Sequence { formula: "a conversion; 0 of NaN", error: "none" };
+const NAN: AtomKind = AtomKind::Sequence { formula: "a conversion; 0 for NaN", error: "none" };
 const CLAMPED: AtomKind =
     AtomKind::Sequence { formula: "by i32, clamped to the range of the type", error: "none" };
 const THROUGH_I32: AtomKind =
@@ -50,7 +54,7 @@ const W16: Type = (U16, "unsigned short");
 const S8: Type = (I8, "signed char");
 const W8: Type = (U8, "unsigned char");
 
-/// Name, source, target, C++, kind, document.
+/// Name, source, target, C++ text, kind, document.
 type Entry = (&'static str, Type, Type, &'static str, AtomKind, &'static str);
 
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
@@ -96,33 +100,42 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     atoms
 }
 
-/// Eight integers of 4 bits in a register, which two instructions a pair make floats. A mask finds
-/// two of them at once, 16 bits apart: the results are elements 0 and 4, 1 and 5, 2 and 6, 3 and 7.
-#[rustfmt::skip] // One atom a line.
+/// Conversions of eight 4-bit integers in one register, with two instructions per pair. A mask
+/// extracts two integers at once, which are 16 bits apart. The results are elements 0 and 4, 1 and
+/// 5, 2 and 6, 3 and 7.
 fn eights(t: &crate::limits::Timing) -> Vec<Atom> {
+    let unsigned = "B | S of pairs, minus B; B has an ulp of 1";
+    let signed = "B | (S xor 8) of pairs, minus B + 8; B has an ulp of 1";
+    let unsigned_f16 = "B | S of pairs, minus B; B has an ulp of 1; odd pairs are 16 S, times 1/16";
+    let signed_f16 = "B | (S xor 8) of pairs, minus B + 8; B has an ulp of 1; odd pairs are 16 S, \
+                      times 1/16";
     let atoms = [
-        ("cvt.f16x8.u4x8",  U4, F16,  F16X8_U4,  "B | S of pairs, minus B, B having an ulp of 1; of odd ones 16 S, times 1/16"),
-        ("cvt.f16x8.s4x8",  I4, F16,  F16X8_S4,  "B | (S xor 8) of pairs, minus B + 8, B having an ulp of 1; of odd ones 16 S, times 1/16"),
-        ("cvt.bf16x8.u4x8", U4, Bf16, BF16X8_U4, "B | S of pairs, minus B, B having an ulp of 1"),
-        ("cvt.bf16x8.s4x8", I4, Bf16, BF16X8_S4, "B | (S xor 8) of pairs, minus B + 8, B having an ulp of 1"),
+        ("cvt.f16x8.u4x8", U4, F16, F16X8_U4, unsigned_f16),
+        ("cvt.f16x8.s4x8", I4, F16, F16X8_S4, signed_f16),
+        ("cvt.bf16x8.u4x8", U4, Bf16, BF16X8_U4, unsigned),
+        ("cvt.bf16x8.s4x8", I4, Bf16, BF16X8_S4, signed),
     ];
-    atoms.into_iter().map(|(name, from, to, ptx, formula)| {
-        let (first, lanes) = if to == Bf16 { (Arch::Sm80, t.bf16_lanes) } else { (Arch::Sm70, t.f16_lanes) };
-        let mut cost = t.chain(lanes, 8, 9);
-        // The pairs need not wait for each other.
-        cost.completion_cycles = cost.issue_cycles + 2.0 * t.math_cycles;
-        atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
-            .operands([
-                r(("S", Elem::Scalar(from), RF, &[8], "(1,8):(0,1)")),
-                w(("D", Elem::Scalar(to), RF, &[8], "(1,(2,4)):(0,(4,1))")),
-            ])
-            .ptx(ptx)
-            .sequence(formula, "none")
-            .cite(LOP3)
-    }).collect()
+    atoms
+        .into_iter()
+        .map(|(name, from, to, ptx, formula)| {
+            let (first, lanes) =
+                if to == Bf16 { (Arch::Sm80, t.bf16_lanes) } else { (Arch::Sm70, t.f16_lanes) };
+            let mut cost = t.chain(lanes, 8, 9);
+            // The pairs are independent.
+            cost.completion_cycles = cost.issue_cycles + 2.0 * t.math_cycles;
+            atom(name, ArchReq::Since(first), AtomOp::Unary(UnaryOp::Cast), cost)
+                .operands([
+                    r(("S", Elem::Scalar(from), RF, &[8], "(1,8):(0,1)")),
+                    w(("D", Elem::Scalar(to), RF, &[8], "(1,(2,4)):(0,(4,1))")),
+                ])
+                .ptx(ptx)
+                .sequence(formula, "none")
+                .cite(LOP3)
+        })
+        .collect()
 }
 
-// The table of lop3 for (a & b) | c is 0xea, for (a & b) ^ c it is 0x6a.
+// The immediate of lop3 is 0xea for (a & b) | c, and 0x6a for (a & b) ^ c.
 const F16X8_U4: &str = "{{
 .reg .b32 s, high, p0, p1, p2, p3, base, unit, less;
 mov.b32 s, {S.0};
@@ -155,8 +168,8 @@ fma.rn.f16x2 {D.1}, p1, unit, less;
 sub.f16x2 {D.2}, p2, base;
 fma.rn.f16x2 {D.3}, p3, unit, less;
 }}";
-// bfloat16 has no room for an odd one where it stands, and sm_80 no subtraction: one fused
-// multiply-add by 1.
+// bfloat16 has too few bits for odd integers in place, so each pair is shifted first. sm_80 has no
+// subtraction of bfloat16; a fused multiply-add by 1 replaces it.
 const BF16X8_U4: &str = "{{
 .reg .b32 s, s1, s2, s3, p0, p1, p2, p3, unit, less;
 mov.b32 s, {S.0};
@@ -192,7 +205,7 @@ fma.rn.bf16x2 {D.2}, p2, unit, less;
 fma.rn.bf16x2 {D.3}, p3, unit, less;
 }}";
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 fn to_integers() -> Vec<Entry> {
     vec![
         ("cvt.s32.f32", F, I,   "{D} = __float2int_rn({S});",                          ONE_STEP, INT),
@@ -216,7 +229,7 @@ fn to_integers() -> Vec<Entry> {
     ]
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 fn from_integers() -> Vec<Entry> {
     vec![
         ("cvt.f32.s32", I,   F, "{D} = __int2float_rn({S});",           ONE_STEP, INT),
@@ -242,7 +255,7 @@ fn from_integers() -> Vec<Entry> {
     ]
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 fn between_integers() -> Vec<Entry> {
     vec![
         ("cvt.s32.s8",  S8,  I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
@@ -266,7 +279,7 @@ fn between_integers() -> Vec<Entry> {
     ]
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 fn nibbles() -> Vec<Entry> {
     const P: Type = (U4, "unsigned char");
     const N: Type = (I4, "unsigned char");

@@ -225,8 +225,12 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     }
     let done = match atom.visibility {
         Visibility::Immediate => "",
-        Visibility::AsyncGroup => "Its results are available after a wait for the thread's group.\n\n",
-        Visibility::Mbarrier => "Its results are available after a wait for the mbarrier `bar`.\n\n",
+        Visibility::AsyncGroup => {
+            "Its results are available after a wait for the thread's group.\n\n"
+        }
+        Visibility::Mbarrier => {
+            "Its results are available after a wait for the mbarrier `bar`.\n\n"
+        }
         Visibility::BulkGroup => "It is complete after a wait for the thread's bulk group.\n\n",
         Visibility::WgmmaGroup => {
             "Its results are available after a wait for the group of the warp group.\n\n"

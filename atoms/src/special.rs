@@ -1,27 +1,29 @@
-//! Transcendental functions: instructions that approximate, library functions, and idioms for
-//! activations. Every atom states its error, from which the bounds of comparisons follow.
+//! Transcendental functions: approximate instructions, library functions, and formulas for
+//! activations. Every atom states its error, from which the tolerances of comparisons follow.
 //!
-//! Instructions are those that keep subnormal numbers, where there is such a variant, save those
-//! named `ftz`: what keeps them in `ex2.approx` are three more instructions. "Ulp" in an atom's
-//! error are ulps of its type; see [`crate::bound`]. Errors of library functions are those of the
-//! CUDA C++ Programming Guide, found by tests of NVIDIA. Errors of idioms follow from those of
-//! their parts:
-//! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, one
-//!   rounding of the sum and that of the reciprocal; where exp(−x) overflows the result is 0
-//!   instead of less than 2⁻¹²⁶.
-//! - silu: one rounding more; where the sigmoid becomes 0, |x| < 90 of these 2⁻¹²⁶ are lost.
-//! - gelu as x/2·erfc(−x/√2): the relative condition of erfc at z is below 2z² + 2, the argument
-//!   has two roundings, z² = x²/2, and erfc underflows at |x| = 14.3: below (14.3·|x| + 2) ulp, and
-//!   4 of erfcf, 2 of the products; of f64 |x| = 38.5, and erfc has 5.
-//! - gelu as x·Φ(x), Φ(−|x|) = 2^P(|x|): P is a polynomial of degree 9 that is within 2.6·10⁻⁵ of
-//!   log2 Φ(−t) for t in [0, 13], which makes 1.8·10⁻⁵ of the result; roundings of P, up to 126
-//!   there, make 4·10⁻⁵. Beyond 13 Φ is below 2⁻¹²⁶.
-//! - sigmoid as (1 + tanh(x/2))/2: half of tanh's error, which is relative to |tanh| ≤ 1, and a
+//! The instructions keep subnormal numbers if such a variant exists, except in atoms named `ftz`.
+//! In `ex2.approx` this takes three more instructions. "Ulp" in an atom's error is an ulp of its
+//! type; see [`crate::bound`]. Errors of library functions are those of the CUDA C++ Programming
+//! Guide, which NVIDIA found by tests. Errors of formulas follow from those of their parts:
+//! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, plus one
+//!   rounding of the sum and that of the reciprocal. If exp(−x) overflows, the result is 0 instead
+//!   of a number below 2⁻¹²⁶.
+//! - silu: one more rounding. If the sigmoid becomes 0, the error is |x|·2⁻¹²⁶ with |x| < 90.
+//! - gelu as x/2·erfc(−x/√2): the relative condition of erfc at z is below 2z² + 2, and the
+//!   argument has two roundings. With z² = x²/2, and because erfc underflows at |x| = 14.3, the
+//!   error is below (14.3·|x| + 2) ulp, plus 4 ulp of erfcf and 2 of the products. For f64 the
+//!   limit is |x| = 38.5, and erfc has 5 ulp.
+//! - gelu as x·Φ(x), Φ(−|x|) = 2^P(|x|): P is a polynomial of degree 9 within 2.6·10⁻⁵ of log2
+//!   Φ(−t) for t in [0, 13], which makes 1.8·10⁻⁵ of the result. P reaches 126, so that its
+//!   roundings add 4·10⁻⁵. Beyond 13, Φ is below 2⁻¹²⁶.
+//! - sigmoid as (1 + tanh(x/2))/2: half of tanh's error, which is relative to |tanh| ≤ 1, plus one
 //!   rounding.
 //!
-//! None is exceeded on an H100: by any of the 2^16 operands of a function of f16 or bf16, nor by
-//! some 2^16 operands of every magnitude of one of f32 or f64 (`carbyne atoms verify`,
-//! `docs/atoms_h100.md`).
+//! On an H100 no error exceeds its bound, for all 2^16 operands of every function of f16 or bf16,
+//! and for about 2^16 operands of every magnitude of functions of f32 and f64
+//! (`carbyne atoms verify`, `docs/atoms_h100.md`).
+//!
+//! The tables have one atom per line, even if a line is longer than 100 columns.
 
 use crate::arch::Arch;
 use crate::atom::{Atom, Cost, Rounding};
@@ -43,19 +45,19 @@ const INTRINSIC: &str = "CUDA C++ Programming Guide, Mathematical Functions: Int
 const HALF: &str = "CUDA Math API, Half Math Functions and Half2 Math Functions";
 const BF16: &str = "CUDA Math API, Bfloat16 Math Functions and Bfloat162 Math Functions";
 
-/// Only relative to the result.
+/// A bound relative to the result.
 const fn relative(relative: f64) -> ErrorBound {
     ErrorBound::relative(relative)
 }
 
-/// Whatever the result is.
+/// A bound that does not depend on the result.
 const fn absolute(absolute: f64) -> ErrorBound {
     ErrorBound::relative(0.0).plus(absolute)
 }
 
-/// x·Φ(x), of a polynomial for log2 Φ(−|x|): the least largest error of degree 9 on [0, 13], found
-/// by weighted least squares whose weights are multiplied by the error until it is the same
-/// everywhere.
+/// x·Φ(x) by a polynomial for log2 Φ(−|x|). The polynomial has the least maximum error for degree 9
+/// on [0, 13]. It was found by weighted least squares, with weights multiplied by the error until
+/// the error is equal everywhere.
 const GELU: &str = "{{
 .reg .f32 t, p, q;
 .reg .pred negative;
@@ -83,7 +85,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     atoms
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 fn instructions(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm75, Sm90};
     let t = &limits(arch).timing;
@@ -91,7 +93,7 @@ fn instructions(arch: Arch) -> Vec<Atom> {
     let two = t.special_lanes / 2.0;
     // 2^-10.987 and 2^-9.9, rounded up.
     let (tanh16, ex16) = (absolute(4.93e-4), relative(1.047e-3).plus(1.0 / 16_777_216.0));
-    // The PTX ISA says 2^-8, which two of the 2^16 operands exceed on an H100: by 3e-7 at |x| =
+    // The PTX ISA states 2^-8. On an H100 two of the 2^16 operands exceed it, by 3e-7 at |x| =
     // 0.74609375.
     let tanhb = absolute(3.907e-3);
     let atoms = [
@@ -118,8 +120,9 @@ fn instructions(arch: Arch) -> Vec<Atom> {
                 .cite(cite)
         })
         .collect();
-    // A comparison and two products, by which results become subnormal numbers.
-    let scaled = Cost { issue_cycles: t.pointwise(one, 1).issue_cycles + 3.0, ..t.chain(one, 1, 2) };
+    // A comparison and two products scale results to subnormal numbers.
+    let issue_cycles = t.pointwise(one, 1).issue_cycles + 3.0;
+    let scaled = Cost { issue_cycles, ..t.chain(one, 1, 2) };
     atoms.push(
         unary_atom("exp2.approx.f32", Sm70, Exp2, F, scaled)
             .ptx_scalar("ex2.approx.f32 {D}, {S};")
@@ -130,10 +133,12 @@ fn instructions(arch: Arch) -> Vec<Atom> {
         unary_atom("exp.approx.ftz.f32", Sm70, Exp, F, t.pointwise(one, 1))
             .ptx_scalar("mul.f32 {D}, {S}, 0f3FB8AA3B; ex2.approx.ftz.f32 {D}, {D};")
             .sequence("ex2.approx.ftz(S/ln 2)", "2 + 1.173·|S| ulp")
-            .rounded(Rounding::Approximate(ErrorBound::f32_ulps(2.0).sloped(1.173).plus(F32_NORMAL)))
+            .rounded(Rounding::Approximate(
+                ErrorBound::f32_ulps(2.0).sloped(1.173).plus(F32_NORMAL),
+            ))
             .cite(EX2),
     );
-    // One special instruction beside 15 others.
+    // One instruction of the special function unit, and 15 others.
     let polynomial = Cost { completion_cycles: 16.0 * t.math_cycles, ..t.chain(one, 1, 2) };
     atoms.push(
         unary_atom("gelu.approx.f32", Sm70, Gelu, F, polynomial)
@@ -144,14 +149,21 @@ fn instructions(arch: Arch) -> Vec<Atom> {
     );
     atoms.push(
         unary_atom("sigmoid.tanh.f32", Sm75, Sigmoid, F, t.chain(one, 1, 2))
-            .ptx_scalar("mul.f32 {D}, {S}, 0f3F000000; tanh.approx.f32 {D}, {D}; fma.rn.f32 {D}, {D}, 0f3F000000, 0f3F000000;")
+            .ptx_scalar(
+                "mul.f32 {D}, {S}, 0f3F000000; tanh.approx.f32 {D}, {D}; \
+                 fma.rn.f32 {D}, {D}, 0f3F000000, 0f3F000000;",
+            )
             .sequence("(1 + tanh(S/2))/2", "half of the 2^-11 of tanh.approx, and one rounding")
             .rounded(Rounding::Approximate(absolute(1.0 / 4096.0 + F32_ULP)))
             .cite(TANH),
     );
     atoms.push(
         unary_atom("sigmoid.tanh.f16x2", Sm75, Sigmoid, H2, t.chain(two, 2, 2))
-            .cuda_through("{D} = __hfma2(h2tanh_approx(__hmul2_rn({S}, __float2half2_rn(0.5f))), __float2half2_rn(0.5f), __float2half2_rn(0.5f));", H2.2)
+            .cuda_through(
+                "{D} = __hfma2(h2tanh_approx(__hmul2_rn({S}, __float2half2_rn(0.5f))), \
+                 __float2half2_rn(0.5f), __float2half2_rn(0.5f));",
+                H2.2,
+            )
             .sequence("(1 + tanh(S/2))/2", "half of the 2^-10.987 of tanh.approx, and one rounding")
             .rounded(Rounding::Approximate(absolute(4.93e-4 / 2.0 + F16_ULP / 2.0)))
             .cite(TANH_HALF),
@@ -159,8 +171,8 @@ fn instructions(arch: Arch) -> Vec<Atom> {
     atoms
 }
 
-/// Name, first architecture, function, type, instructions of the special unit, C++, formula, error,
-/// bound, source.
+/// Name, first architecture, function, type, instructions of the special function unit, C++ text,
+/// (formula, error, bound), document.
 type Sequence = (
     &'static str,
     Arch,
@@ -186,7 +198,7 @@ fn sequences(arch: Arch) -> Vec<Atom> {
     all.chain(calling().into_iter().map(|of| atom(of).calling())).collect()
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 fn singles() -> Vec<Sequence> {
     use Arch::Sm70;
     let (f, d) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps);
@@ -205,7 +217,7 @@ fn singles() -> Vec<Sequence> {
     ]
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 fn activations() -> Vec<Sequence> {
     use Arch::Sm70;
     let (f, d, h) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps, ErrorBound::f16_ulps);
@@ -225,12 +237,12 @@ fn activations() -> Vec<Sequence> {
     ]
 }
 
-/// Those of which ptxas makes a call.
-#[rustfmt::skip] // One atom a line.
+/// Functions for which ptxas writes a call.
+#[rustfmt::skip] // One atom per line.
 fn calling() -> Vec<Sequence> {
     use Arch::Sm70;
     let (f, d) = (ErrorBound::f32_ulps, ErrorBound::f64_ulps);
-    // Of f64: at the end of the range the exponential overflows, and the result becomes 0.
+    // f64: at the end of the range the exponential overflows, and the result becomes 0.
     let lost = 1024.0 * f64::MIN_POSITIVE;
     vec![
         ("rsqrt.f64",      Sm70, Rsqrt, D, 12, "{D} = rsqrt({S});",  ("an approximation, corrected", "1 ulp", d(1.0)), LIBRARY),
@@ -241,13 +253,14 @@ fn calling() -> Vec<Sequence> {
     ]
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 fn halves() -> Vec<Sequence> {
     use Arch::{Sm70, Sm80};
     let (h, b) = (ErrorBound::f16_ulps(1.0), ErrorBound::bf16_ulps(1.0));
-    let (exp, exp2, log) = ("ex2.approx(S/ln 2) in f32", "ex2.approx(S) in f32", "lg2.approx(S)·ln 2 in f32");
-    let (sqrt, rsqrt, rcp) = ("sqrt.approx(S) in f32", "rsqrt.approx(S) in f32", "rcp.approx(S) in f32");
-    let (tanh, sigmoid) = ("as of tanh.f32, in f32", "1/(1 + exp(-S)) in f32");
+    let (exp, exp2) = ("ex2.approx(S/ln 2) in f32", "ex2.approx(S) in f32");
+    let (log, sqrt) = ("lg2.approx(S)·ln 2 in f32", "sqrt.approx(S) in f32");
+    let (rsqrt, rcp) = ("rsqrt.approx(S) in f32", "rcp.approx(S) in f32");
+    let (tanh, sigmoid) = ("the formula of tanh.f32, in f32", "1/(1 + exp(-S)) in f32");
     let (silu, gelu) = ("S/(1 + exp(-S)) in f32", "S/2·erfc(-S/sqrt(2)) in f32");
     let ulp = "1 ulp";
     vec![

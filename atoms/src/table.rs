@@ -86,10 +86,9 @@ impl AtomTable {
     /// The table of `arch`.
     pub fn new(arch: Arch) -> Self {
         let place = Arch::ALL.iter().position(|a| *a == arch).unwrap_or(0);
-        let atoms = SHARED[place]
-            .get_or_init(|| {
-                AtomTable { arch, atoms: Arc::new(Atoms::for_arch(arch)) }.measured().atoms
-            });
+        let atoms = SHARED[place].get_or_init(|| {
+            AtomTable { arch, atoms: Arc::new(Atoms::for_arch(arch)) }.measured().atoms
+        });
         AtomTable { arch, atoms: atoms.clone() }
     }
 
@@ -361,7 +360,8 @@ impl NoSync {
                 .help("remove `.peer` and write this statement in the other block");
         }
         let list: Vec<String> = archs.iter().map(|a| format!("`{a}`")).collect();
-        d.label(format!("`{op}` does not exist there")).help(format!("compile for {}", list.join(", ")))
+        d.label(format!("`{op}` does not exist there"))
+            .help(format!("compile for {}", list.join(", ")))
     }
 }
 

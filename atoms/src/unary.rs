@@ -1,5 +1,7 @@
 //! Pointwise functions of one operand that are exact or rounded once: signs, relu, roots,
 //! reciprocals.
+//!
+//! The tables have one atom per line, even if a line is longer than 100 columns.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
@@ -14,7 +16,7 @@ const PTX_INT: &str = "PTX ISA, Integer Arithmetic Instructions: neg, abs, max";
 const ROOT: &str = "PTX ISA, Floating Point Instructions: sqrt";
 const RECIPROCAL: &str = "PTX ISA, Floating Point Instructions: rcp";
 
-/// Scalar, values, C++ type.
+/// Scalar type, number of values, C++ type.
 pub(crate) type Type = (Scalar, i64, &'static str);
 
 pub(crate) const F: Type = (F32, 1, "float");
@@ -27,7 +29,7 @@ const I: Type = (I32, 1, "int");
 const U: Type = (I32, 1, "unsigned");
 const LW: Type = (I64, 1, "unsigned long long");
 
-/// An atom D = op(S) of one type; its text is to follow.
+/// An atom D = op(S) of one type, without its text.
 pub(crate) fn unary_atom(
     name: &'static str,
     first: Arch,
@@ -43,14 +45,14 @@ pub(crate) fn unary_atom(
 }
 
 impl Atom {
-    /// A C++ statement through one type for all operands.
+    /// A C++ statement that accesses all operands through one type.
     pub(crate) fn cuda_through(mut self, text: &'static str, cxx: &'static str) -> Self {
         self.operands = self.operands.into_iter().map(|o| o.through(cxx)).collect();
         self.cuda(text)
     }
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One atom per line.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;
@@ -79,11 +81,13 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let mut atoms: Vec<Atom> = signs
         .into_iter()
         .map(|(name, first, op, ty, cuda, lanes, cite)| {
-            unary_atom(name, first, op, ty, t.pointwise(lanes, ty.1)).cuda_through(cuda, ty.2).cite(cite)
+            let atom = unary_atom(name, first, op, ty, t.pointwise(lanes, ty.1));
+            atom.cuda_through(cuda, ty.2).cite(cite)
         })
         .collect();
     atoms.push(
-        unary_atom("abs.s32", Sm70, Abs, I, t.pointwise(t.int_lanes, 1)).ptx_scalar("abs.s32 {D}, {S};").cite(PTX_INT),
+        unary_atom("abs.s32", Sm70, Abs, I, t.pointwise(t.int_lanes, 1))
+            .ptx_scalar("abs.s32 {D}, {S};").cite(PTX_INT),
     );
     let sequences = [
         ("relu.f64", Relu, D, "{D} = fmax({S}, 0.0);",    "a comparison and selections", PTX),

@@ -248,17 +248,13 @@ impl Mismatch {
             Mismatch::Order { operand, want, .. } => {
                 format!("change the layout of operand {operand} so that its values are {want}")
             }
-            Mismatch::Divisor { .. } => {
-                "remove `atom=`, or divide by such a literal".to_owned()
-            }
+            Mismatch::Divisor { .. } => "remove `atom=`, or divide by such a literal".to_owned(),
             Mismatch::Descriptor { why, .. } => why.help(),
             Mismatch::Uniform { operand, .. } => {
                 format!("give all threads of a group the same view of operand {operand}")
             }
             Mismatch::Align { operand, want, facts, .. } => match &facts[..] {
-                [] => format!(
-                    "align base, strides and index of operand {operand} to {want} bytes"
-                ),
+                [] => format!("align base, strides and index of operand {operand} to {want} bytes"),
                 facts => format!("state `where {}` if this always holds", listed(facts)),
             },
             Mismatch::Partial { why, .. } => match why {
@@ -270,7 +266,8 @@ impl Mismatch {
                     format!("state `where {fact}`, or move fewer elements at once")
                 }
                 Why::Registers => {
-                    "copy to registers first, or use an atom with a byte count (`valid=`)".to_owned()
+                    "copy to registers first, or use an atom with a byte count (`valid=`)"
+                        .to_owned()
                 }
                 Why::Copy => "copy the elements to registers first, by a separate Move".to_owned(),
                 Why::Whole => "copy a box of a tensor map, which ends where the tensor ends: \
