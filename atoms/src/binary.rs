@@ -14,8 +14,6 @@
 //! - Quotients of integers round toward zero. For B = 0 all bits of the result are ones. The
 //!   smallest number divided by −1 is itself. PTX leaves both cases undefined, so the text selects
 //!   these results.
-//!
-//! The tables have one atom per line, even if a line is longer than 100 columns.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
@@ -89,20 +87,28 @@ fn binary_atom(
         .rounded(rounding)
 }
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;
     let mut atoms = instructions(arch);
     // Quotients are sequences of a reciprocal and corrections.
     let quotients = [
-        ("div.approx.f32", Sm70, F,  2, "{D} = __fdividef({A}, {B});",  Some(FAST), "A·(1/B)", "2 ulp where 2^-126 <= |B| <= 2^126; beyond, 0 or NaN", FAST_DIV),
-        ("div.f16",        Sm70, H,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
-        ("div.f16x2",      Sm70, H2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::f16_ulps(1.0)), "A/B in f32", "1 ulp", HALF_DIV),
-        ("div.bf16",       Sm80, B,  6, "{D} = __hdiv({A}, {B});",      Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
-        ("div.s32",        Sm70, I,  24, "{D} = {B} == 0 ? -1 : {B} == -1 ? static_cast<int>(0u - static_cast<unsigned>({A})) : {A} / {B};", None, "a reciprocal in f32, corrected; selections", "none", INT_DIV),
-        ("div.u32",        Sm70, N,  20, "{D} = {B} == 0u ? 0xffffffffu : {A} / {B};", None,             "a reciprocal in f32, corrected; a selection", "none", INT_DIV),
-        ("div.bf16x2",     Sm80, B2, 9, "{D} = __h2div({A}, {B});",     Some(ErrorBound::bf16_ulps(1.0)), "A/B in f32", "1 ulp", BF16_DIV),
+        ("div.approx.f32", Sm70, F, 2, "{D} = __fdividef({A}, {B});", Some(FAST), "A·(1/B)",
+         "2 ulp where 2^-126 <= |B| <= 2^126; beyond, 0 or NaN", FAST_DIV),
+        ("div.f16", Sm70, H, 6, "{D} = __hdiv({A}, {B});", Some(ErrorBound::f16_ulps(1.0)),
+         "A/B in f32", "1 ulp", HALF_DIV),
+        ("div.f16x2", Sm70, H2, 9, "{D} = __h2div({A}, {B});", Some(ErrorBound::f16_ulps(1.0)),
+         "A/B in f32", "1 ulp", HALF_DIV),
+        ("div.bf16", Sm80, B, 6, "{D} = __hdiv({A}, {B});", Some(ErrorBound::bf16_ulps(1.0)),
+         "A/B in f32", "1 ulp", BF16_DIV),
+        ("div.s32", Sm70, I, 24,
+         "{D} = {B} == 0 ? -1 : {B} == -1 ? static_cast<int>(0u - static_cast<unsigned>({A})) : \
+          {A} / {B};", None, "a reciprocal in f32, corrected; selections", "none", INT_DIV),
+        ("div.u32", Sm70, N, 20, "{D} = {B} == 0u ? 0xffffffffu : {A} / {B};", None,
+         "a reciprocal in f32, corrected; a selection", "none", INT_DIV),
+        ("div.bf16x2", Sm80, B2, 9, "{D} = __h2div({A}, {B});", Some(ErrorBound::bf16_ulps(1.0)),
+         "A/B in f32", "1 ulp", BF16_DIV),
     ];
     let calling = [
         ("div.f32", F,  8, "{D} = __fdiv_rn({A}, {B});", t.f32_lanes),
@@ -113,7 +119,9 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             .sequence("A/B, rounded once", "none").calling().cite(PTX)
     }));
     let calling = [
-        ("div.s64", L, 80, "{D} = {B} == 0 ? -1ll : {B} == -1 ? static_cast<long long>(0ull - static_cast<unsigned long long>({A})) : {A} / {B};"),
+        ("div.s64", L, 80,
+         "{D} = {B} == 0 ? -1ll : {B} == -1 ? static_cast<long long>(0ull - static_cast<unsigned \
+          long long>({A})) : {A} / {B};"),
         ("div.u64", W, 70, "{D} = {B} == 0ull ? ~0ull : {A} / {B};"),
     ];
     atoms.extend(calling.into_iter().map(|(name, ty, n, cuda)| {
@@ -122,7 +130,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         atom.sequence(formula, "none").calling().cite(INT_DIV)
     }));
     atoms.extend(by_literals(arch));
-    atoms.extend(quotients.into_iter().map(|(name, first, ty, n, cuda, bound, formula, error, cite)| {
+    atoms.extend(quotients.into_iter().map(|row| {
+        let (name, first, ty, n, cuda, bound, formula, error, cite) = row;
         let atom = binary_atom(name, first, Div, ty, cuda, t.chain(t.f32_lanes, ty.1, n));
         let atom = atom.sequence(formula, error).cite(cite);
         match bound {
@@ -155,22 +164,44 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         Atom { contracts: true, ..atom.rounded(Rounding::Approximate(bound)).cite(CONTRACTED) }
     }));
     let choices = [
-        ("min.f64", Min, D, 3, "{D} = fmin({A}, {B});", "a comparison and selections", PTX, t.f64_lanes),
-        ("max.f64", Max, D, 3, "{D} = fmax({A}, {B});", "a comparison and selections", PTX, t.f64_lanes),
-        ("add.s64", Add, LW, 2, "{D} = {A} + {B};", "the lower halves, then the upper ones with the carry", PTX_INT, t.int_lanes),
-        ("sub.s64", Sub, LW, 2, "{D} = {A} - {B};", "the lower halves, then the upper ones with the borrow", PTX_INT, t.int_lanes),
-        ("mul.s64", Mul, LW, 4, "{D} = {A} * {B};", "products of 32 bits and their sums", PTX_INT, t.int_lanes),
-        ("min.s64", Min, L, 4, "{D} = min({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
-        ("max.s64", Max, L, 4, "{D} = max({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
-        ("add.u64", Add, W, 2, "{D} = {A} + {B};", "the lower halves, then the upper ones with the carry", PTX_INT, t.int_lanes),
-        ("sub.u64", Sub, W, 2, "{D} = {A} - {B};", "the lower halves, then the upper ones with the borrow", PTX_INT, t.int_lanes),
-        ("mul.u64", Mul, W, 4, "{D} = {A} * {B};", "products of 32 bits and their sums", PTX_INT, t.int_lanes),
-        ("min.u64", Min, W, 4, "{D} = min({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
-        ("max.u64", Max, W, 4, "{D} = max({A}, {B});", "a comparison and selections", PTX_INT, t.int_lanes),
-        ("min.f16.by_f32", Min, H, 4, "{D} = __float2half_rn(fminf(__half2float({A}), __half2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
-        ("min.f16x2.by_f32", Min, H2, 8, "{D} = __floats2half2_rn(fminf(__low2float({A}), __low2float({B})), fminf(__high2float({A}), __high2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
-        ("max.f16.by_f32", Max, H, 4, "{D} = __float2half_rn(fmaxf(__half2float({A}), __half2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
-        ("max.f16x2.by_f32", Max, H2, 8, "{D} = __floats2half2_rn(fmaxf(__low2float({A}), __low2float({B})), fmaxf(__high2float({A}), __high2float({B})));", "by f32, which is exact", PTX, t.convert_lanes),
+        ("min.f64", Min, D, 3, "{D} = fmin({A}, {B});", "a comparison and selections", PTX,
+         t.f64_lanes),
+        ("max.f64", Max, D, 3, "{D} = fmax({A}, {B});", "a comparison and selections", PTX,
+         t.f64_lanes),
+        ("add.s64", Add, LW, 2, "{D} = {A} + {B};",
+         "the lower halves, then the upper ones with the carry", PTX_INT, t.int_lanes),
+        ("sub.s64", Sub, LW, 2, "{D} = {A} - {B};",
+         "the lower halves, then the upper ones with the borrow", PTX_INT, t.int_lanes),
+        ("mul.s64", Mul, LW, 4, "{D} = {A} * {B};", "products of 32 bits and their sums", PTX_INT,
+         t.int_lanes),
+        ("min.s64", Min, L, 4, "{D} = min({A}, {B});", "a comparison and selections", PTX_INT,
+         t.int_lanes),
+        ("max.s64", Max, L, 4, "{D} = max({A}, {B});", "a comparison and selections", PTX_INT,
+         t.int_lanes),
+        ("add.u64", Add, W, 2, "{D} = {A} + {B};",
+         "the lower halves, then the upper ones with the carry", PTX_INT, t.int_lanes),
+        ("sub.u64", Sub, W, 2, "{D} = {A} - {B};",
+         "the lower halves, then the upper ones with the borrow", PTX_INT, t.int_lanes),
+        ("mul.u64", Mul, W, 4, "{D} = {A} * {B};", "products of 32 bits and their sums", PTX_INT,
+         t.int_lanes),
+        ("min.u64", Min, W, 4, "{D} = min({A}, {B});", "a comparison and selections", PTX_INT,
+         t.int_lanes),
+        ("max.u64", Max, W, 4, "{D} = max({A}, {B});", "a comparison and selections", PTX_INT,
+         t.int_lanes),
+        ("min.f16.by_f32", Min, H, 4,
+         "{D} = __float2half_rn(fminf(__half2float({A}), __half2float({B})));",
+         "by f32, which is exact", PTX, t.convert_lanes),
+        ("min.f16x2.by_f32", Min, H2, 8,
+         "{D} = __floats2half2_rn(fminf(__low2float({A}), __low2float({B})), \
+          fminf(__high2float({A}), __high2float({B})));", "by f32, which is exact", PTX,
+         t.convert_lanes),
+        ("max.f16.by_f32", Max, H, 4,
+         "{D} = __float2half_rn(fmaxf(__half2float({A}), __half2float({B})));",
+         "by f32, which is exact", PTX, t.convert_lanes),
+        ("max.f16x2.by_f32", Max, H2, 8,
+         "{D} = __floats2half2_rn(fmaxf(__low2float({A}), __low2float({B})), \
+          fmaxf(__high2float({A}), __high2float({B})));", "by f32, which is exact", PTX,
+         t.convert_lanes),
     ];
     atoms.extend(keeping_nan(t));
     atoms.extend(choices.into_iter().map(|(name, op, ty, n, cuda, formula, cite, lanes)| {
@@ -207,18 +238,26 @@ fn keeping_nan(t: &Timing) -> Vec<Atom> {
     atoms
 }
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const KEPT: [(&str, BinaryOp, Type, i64, &str); 6] = [
-    ("min.NaN.f32.selected", Minimum, F, 4, "{D} = {A} != {A} || {B} != {B} ? __fadd_rn({A}, {B}) : fminf({A}, {B});"),
-    ("max.NaN.f32.selected", Maximum, F, 4, "{D} = {A} != {A} || {B} != {B} ? __fadd_rn({A}, {B}) : fmaxf({A}, {B});"),
-    ("min.NaN.f64.selected", Minimum, D, 5, "{D} = {A} != {A} || {B} != {B} ? __dadd_rn({A}, {B}) : fmin({A}, {B});"),
-    ("max.NaN.f64.selected", Maximum, D, 5, "{D} = {A} != {A} || {B} != {B} ? __dadd_rn({A}, {B}) : fmax({A}, {B});"),
-    ("min.NaN.f16.selected", Minimum, H, 6, "{D} = __hisnan({A}) || __hisnan({B}) ? __hadd_rn({A}, {B}) : __float2half_rn(fminf(__half2float({A}), __half2float({B})));"),
-    ("max.NaN.f16.selected", Maximum, H, 6, "{D} = __hisnan({A}) || __hisnan({B}) ? __hadd_rn({A}, {B}) : __float2half_rn(fmaxf(__half2float({A}), __half2float({B})));"),
+    ("min.NaN.f32.selected", Minimum, F, 4,
+     "{D} = {A} != {A} || {B} != {B} ? __fadd_rn({A}, {B}) : fminf({A}, {B});"),
+    ("max.NaN.f32.selected", Maximum, F, 4,
+     "{D} = {A} != {A} || {B} != {B} ? __fadd_rn({A}, {B}) : fmaxf({A}, {B});"),
+    ("min.NaN.f64.selected", Minimum, D, 5,
+     "{D} = {A} != {A} || {B} != {B} ? __dadd_rn({A}, {B}) : fmin({A}, {B});"),
+    ("max.NaN.f64.selected", Maximum, D, 5,
+     "{D} = {A} != {A} || {B} != {B} ? __dadd_rn({A}, {B}) : fmax({A}, {B});"),
+    ("min.NaN.f16.selected", Minimum, H, 6,
+     "{D} = __hisnan({A}) || __hisnan({B}) ? __hadd_rn({A}, {B}) : \
+      __float2half_rn(fminf(__half2float({A}), __half2float({B})));"),
+    ("max.NaN.f16.selected", Maximum, H, 6,
+     "{D} = __hisnan({A}) || __hisnan({B}) ? __hadd_rn({A}, {B}) : \
+      __float2half_rn(fmaxf(__half2float({A}), __half2float({B})));"),
 ];
 
 /// Quotients by literals: products by reciprocals that are computed at compile time.
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 fn by_literals(arch: Arch) -> impl Iterator<Item = Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;
@@ -228,12 +267,18 @@ fn by_literals(arch: Arch) -> impl Iterator<Item = Atom> {
     let (f, d) = (ErrorBound::f32_ulps(1.0), ErrorBound::f64_ulps(1.0));
     let (h, b) = (ErrorBound::f16_ulps(1.0), ErrorBound::bf16_ulps(1.0));
     let atoms = [
-        ("div.pow2.f32",     "div.literal.f32",    Sm70, F,  "{D} = __fmul_rn({A}, {B.reciprocal});",                     t.f32_lanes,  f, PTX),
-        ("div.pow2.f64",     "div.literal.f64",    Sm70, D,  "{D} = __dmul_rn({A}, {B.reciprocal});",                     t.f64_lanes,  d, PTX),
-        ("div.pow2.f16",     "div.literal.f16",    Sm70, H,  "{D} = __hmul_rn({A}, {B.reciprocal});",                     t.f16_lanes,  h, PTX_HALF),
-        ("div.pow2.f16x2",   "div.literal.f16x2",  Sm70, H2, "{D} = __hmul2_rn({A}, __half2half2({B.reciprocal}));",      t.f16_lanes,  h, PTX_HALF),
-        ("div.pow2.bf16",    "div.literal.bf16",   Sm80, B,  "{D} = __hmul_rn({A}, {B.reciprocal});",                     t.bf16_lanes, b, PTX_HALF),
-        ("div.pow2.bf16x2",  "div.literal.bf16x2", Sm80, B2, "{D} = __hmul2_rn({A}, __bfloat162bfloat162({B.reciprocal}));", t.bf16_lanes, b, PTX_HALF),
+        ("div.pow2.f32", "div.literal.f32", Sm70, F, "{D} = __fmul_rn({A}, {B.reciprocal});",
+         t.f32_lanes, f, PTX),
+        ("div.pow2.f64", "div.literal.f64", Sm70, D, "{D} = __dmul_rn({A}, {B.reciprocal});",
+         t.f64_lanes, d, PTX),
+        ("div.pow2.f16", "div.literal.f16", Sm70, H, "{D} = __hmul_rn({A}, {B.reciprocal});",
+         t.f16_lanes, h, PTX_HALF),
+        ("div.pow2.f16x2", "div.literal.f16x2", Sm70, H2,
+         "{D} = __hmul2_rn({A}, __half2half2({B.reciprocal}));", t.f16_lanes, h, PTX_HALF),
+        ("div.pow2.bf16", "div.literal.bf16", Sm80, B, "{D} = __hmul_rn({A}, {B.reciprocal});",
+         t.bf16_lanes, b, PTX_HALF),
+        ("div.pow2.bf16x2", "div.literal.bf16x2", Sm80, B2,
+         "{D} = __hmul2_rn({A}, __bfloat162bfloat162({B.reciprocal}));", t.bf16_lanes, b, PTX_HALF),
     ];
     atoms.into_iter().flat_map(move |(exact, any, first, ty, cuda, lanes, bound, cite)| {
         let of = |name, divisor| {
@@ -242,62 +287,65 @@ fn by_literals(arch: Arch) -> impl Iterator<Item = Atom> {
             atom.operands[1].divisor = Some(divisor);
             atom
         };
-        let any = of(any, Divisor::Any).sequence(SINGLE, "1 ulp: both 1/B and the product are rounded");
+        let error = "1 ulp: both 1/B and the product are rounded";
+        let any = of(any, Divisor::Any).sequence(SINGLE, error);
         [of(exact, Divisor::PowerOfTwo), any.rounded(Rounding::Approximate(bound))]
     })
 }
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 fn instructions(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;
     let atoms = [
-        ("add.f32",    Sm70, Add, F,  "{D} = __fadd_rn({A}, {B});",  t.f32_lanes,  PTX),
-        ("sub.f32",    Sm70, Sub, F,  "{D} = __fsub_rn({A}, {B});",  t.f32_lanes,  PTX),
-        ("mul.f32",    Sm70, Mul, F,  "{D} = __fmul_rn({A}, {B});",  t.f32_lanes,  PTX),
-        ("min.f32",    Sm70, Min, F,  "{D} = fminf({A}, {B});",      t.int_lanes,  PTX),
-        ("max.f32",    Sm70, Max, F,  "{D} = fmaxf({A}, {B});",      t.int_lanes,  PTX),
-        ("add.f64",    Sm70, Add, D,  "{D} = __dadd_rn({A}, {B});",  t.f64_lanes,  PTX),
-        ("sub.f64",    Sm70, Sub, D,  "{D} = __dsub_rn({A}, {B});",  t.f64_lanes,  PTX),
-        ("mul.f64",    Sm70, Mul, D,  "{D} = __dmul_rn({A}, {B});",  t.f64_lanes,  PTX),
-        ("add.f16",    Sm70, Add, H,  "{D} = __hadd_rn({A}, {B});",  t.f16_lanes,  PTX_HALF),
-        ("sub.f16",    Sm70, Sub, H,  "{D} = __hsub_rn({A}, {B});",  t.f16_lanes,  PTX_HALF),
-        ("mul.f16",    Sm70, Mul, H,  "{D} = __hmul_rn({A}, {B});",  t.f16_lanes,  PTX_HALF),
-        ("min.f16",    Sm80, Min, H,  "{D} = __hmin({A}, {B});",     t.f16_lanes,  PTX_HALF),
-        ("max.f16",    Sm80, Max, H,  "{D} = __hmax({A}, {B});",     t.f16_lanes,  PTX_HALF),
-        ("add.f16x2",  Sm70, Add, H2, "{D} = __hadd2_rn({A}, {B});", t.f16_lanes,  PTX_HALF),
-        ("sub.f16x2",  Sm70, Sub, H2, "{D} = __hsub2_rn({A}, {B});", t.f16_lanes,  PTX_HALF),
-        ("mul.f16x2",  Sm70, Mul, H2, "{D} = __hmul2_rn({A}, {B});", t.f16_lanes,  PTX_HALF),
-        ("min.f16x2",  Sm80, Min, H2, "{D} = __hmin2({A}, {B});",    t.f16_lanes,  PTX_HALF),
-        ("max.f16x2",  Sm80, Max, H2, "{D} = __hmax2({A}, {B});",    t.f16_lanes,  PTX_HALF),
-        ("add.bf16",   Sm80, Add, B,  "{D} = __hadd_rn({A}, {B});",  t.bf16_lanes, PTX_HALF),
-        ("sub.bf16",   Sm80, Sub, B,  "{D} = __hsub_rn({A}, {B});",  t.bf16_lanes, PTX_HALF),
-        ("mul.bf16",   Sm80, Mul, B,  "{D} = __hmul_rn({A}, {B});",  t.bf16_lanes, PTX_HALF),
-        ("min.bf16",   Sm80, Min, B,  "{D} = __hmin({A}, {B});",     t.bf16_lanes, PTX_HALF),
-        ("max.bf16",   Sm80, Max, B,  "{D} = __hmax({A}, {B});",     t.bf16_lanes, PTX_HALF),
-        ("add.bf16x2", Sm80, Add, B2, "{D} = __hadd2_rn({A}, {B});", t.bf16_lanes, PTX_HALF),
-        ("sub.bf16x2", Sm80, Sub, B2, "{D} = __hsub2_rn({A}, {B});", t.bf16_lanes, PTX_HALF),
-        ("mul.bf16x2", Sm80, Mul, B2, "{D} = __hmul2_rn({A}, {B});", t.bf16_lanes, PTX_HALF),
-        ("min.bf16x2", Sm80, Min, B2, "{D} = __hmin2({A}, {B});",    t.bf16_lanes, PTX_HALF),
-        ("max.bf16x2", Sm80, Max, B2, "{D} = __hmax2({A}, {B});",    t.bf16_lanes, PTX_HALF),
-        ("min.NaN.f16",    Sm80, Minimum, H,  "{D} = __hmin_nan({A}, {B});",  t.f16_lanes,  HALF_NAN),
-        ("max.NaN.f16",    Sm80, Maximum, H,  "{D} = __hmax_nan({A}, {B});",  t.f16_lanes,  HALF_NAN),
-        ("min.NaN.f16x2",  Sm80, Minimum, H2, "{D} = __hmin2_nan({A}, {B});", t.f16_lanes,  HALF_NAN),
-        ("max.NaN.f16x2",  Sm80, Maximum, H2, "{D} = __hmax2_nan({A}, {B});", t.f16_lanes,  HALF_NAN),
-        ("min.NaN.bf16",   Sm80, Minimum, B,  "{D} = __hmin_nan({A}, {B});",  t.bf16_lanes, BF16_NAN),
-        ("max.NaN.bf16",   Sm80, Maximum, B,  "{D} = __hmax_nan({A}, {B});",  t.bf16_lanes, BF16_NAN),
-        ("min.NaN.bf16x2", Sm80, Minimum, B2, "{D} = __hmin2_nan({A}, {B});", t.bf16_lanes, BF16_NAN),
-        ("max.NaN.bf16x2", Sm80, Maximum, B2, "{D} = __hmax2_nan({A}, {B});", t.bf16_lanes, BF16_NAN),
-        ("add.s32",    Sm70, Add, U,  "{D} = {A} + {B};",            t.int_lanes,  PTX_INT),
-        ("sub.s32",    Sm70, Sub, U,  "{D} = {A} - {B};",            t.int_lanes,  PTX_INT),
-        ("mul.s32",    Sm70, Mul, U,  "{D} = {A} * {B};",            t.int_lanes,  PTX_INT),
-        ("min.s32",    Sm70, Min, I,  "{D} = min({A}, {B});",        t.int_lanes,  PTX_INT),
-        ("max.s32",    Sm70, Max, I,  "{D} = max({A}, {B});",        t.int_lanes,  PTX_INT),
-        ("add.u32",    Sm70, Add, N,  "{D} = {A} + {B};",            t.int_lanes,  PTX_INT),
-        ("sub.u32",    Sm70, Sub, N,  "{D} = {A} - {B};",            t.int_lanes,  PTX_INT),
-        ("mul.u32",    Sm70, Mul, N,  "{D} = {A} * {B};",            t.int_lanes,  PTX_INT),
-        ("min.u32",    Sm70, Min, N,  "{D} = min({A}, {B});",        t.int_lanes,  PTX_INT),
-        ("max.u32",    Sm70, Max, N,  "{D} = max({A}, {B});",        t.int_lanes,  PTX_INT),
+        ("add.f32",      Sm70, Add,     F,  "{D} = __fadd_rn({A}, {B});",  t.f32_lanes,  PTX),
+        ("sub.f32",      Sm70, Sub,     F,  "{D} = __fsub_rn({A}, {B});",  t.f32_lanes,  PTX),
+        ("mul.f32",      Sm70, Mul,     F,  "{D} = __fmul_rn({A}, {B});",  t.f32_lanes,  PTX),
+        ("min.f32",      Sm70, Min,     F,  "{D} = fminf({A}, {B});",      t.int_lanes,  PTX),
+        ("max.f32",      Sm70, Max,     F,  "{D} = fmaxf({A}, {B});",      t.int_lanes,  PTX),
+        ("add.f64",      Sm70, Add,     D,  "{D} = __dadd_rn({A}, {B});",  t.f64_lanes,  PTX),
+        ("sub.f64",      Sm70, Sub,     D,  "{D} = __dsub_rn({A}, {B});",  t.f64_lanes,  PTX),
+        ("mul.f64",      Sm70, Mul,     D,  "{D} = __dmul_rn({A}, {B});",  t.f64_lanes,  PTX),
+        ("add.f16",      Sm70, Add,     H,  "{D} = __hadd_rn({A}, {B});",  t.f16_lanes,  PTX_HALF),
+        ("sub.f16",      Sm70, Sub,     H,  "{D} = __hsub_rn({A}, {B});",  t.f16_lanes,  PTX_HALF),
+        ("mul.f16",      Sm70, Mul,     H,  "{D} = __hmul_rn({A}, {B});",  t.f16_lanes,  PTX_HALF),
+        ("min.f16",      Sm80, Min,     H,  "{D} = __hmin({A}, {B});",     t.f16_lanes,  PTX_HALF),
+        ("max.f16",      Sm80, Max,     H,  "{D} = __hmax({A}, {B});",     t.f16_lanes,  PTX_HALF),
+        ("add.f16x2",    Sm70, Add,     H2, "{D} = __hadd2_rn({A}, {B});", t.f16_lanes,  PTX_HALF),
+        ("sub.f16x2",    Sm70, Sub,     H2, "{D} = __hsub2_rn({A}, {B});", t.f16_lanes,  PTX_HALF),
+        ("mul.f16x2",    Sm70, Mul,     H2, "{D} = __hmul2_rn({A}, {B});", t.f16_lanes,  PTX_HALF),
+        ("min.f16x2",    Sm80, Min,     H2, "{D} = __hmin2({A}, {B});",    t.f16_lanes,  PTX_HALF),
+        ("max.f16x2",    Sm80, Max,     H2, "{D} = __hmax2({A}, {B});",    t.f16_lanes,  PTX_HALF),
+        ("add.bf16",     Sm80, Add,     B,  "{D} = __hadd_rn({A}, {B});",  t.bf16_lanes, PTX_HALF),
+        ("sub.bf16",     Sm80, Sub,     B,  "{D} = __hsub_rn({A}, {B});",  t.bf16_lanes, PTX_HALF),
+        ("mul.bf16",     Sm80, Mul,     B,  "{D} = __hmul_rn({A}, {B});",  t.bf16_lanes, PTX_HALF),
+        ("min.bf16",     Sm80, Min,     B,  "{D} = __hmin({A}, {B});",     t.bf16_lanes, PTX_HALF),
+        ("max.bf16",     Sm80, Max,     B,  "{D} = __hmax({A}, {B});",     t.bf16_lanes, PTX_HALF),
+        ("add.bf16x2",   Sm80, Add,     B2, "{D} = __hadd2_rn({A}, {B});", t.bf16_lanes, PTX_HALF),
+        ("sub.bf16x2",   Sm80, Sub,     B2, "{D} = __hsub2_rn({A}, {B});", t.bf16_lanes, PTX_HALF),
+        ("mul.bf16x2",   Sm80, Mul,     B2, "{D} = __hmul2_rn({A}, {B});", t.bf16_lanes, PTX_HALF),
+        ("min.bf16x2",   Sm80, Min,     B2, "{D} = __hmin2({A}, {B});",    t.bf16_lanes, PTX_HALF),
+        ("max.bf16x2",   Sm80, Max,     B2, "{D} = __hmax2({A}, {B});",    t.bf16_lanes, PTX_HALF),
+        ("min.NaN.f16",  Sm80, Minimum, H,  "{D} = __hmin_nan({A}, {B});", t.f16_lanes,  HALF_NAN),
+        ("max.NaN.f16",  Sm80, Maximum, H,  "{D} = __hmax_nan({A}, {B});", t.f16_lanes,  HALF_NAN),
+        ("min.NaN.f16x2", Sm80, Minimum, H2, "{D} = __hmin2_nan({A}, {B});", t.f16_lanes, HALF_NAN),
+        ("max.NaN.f16x2", Sm80, Maximum, H2, "{D} = __hmax2_nan({A}, {B});", t.f16_lanes, HALF_NAN),
+        ("min.NaN.bf16", Sm80, Minimum, B,  "{D} = __hmin_nan({A}, {B});", t.bf16_lanes, BF16_NAN),
+        ("max.NaN.bf16", Sm80, Maximum, B,  "{D} = __hmax_nan({A}, {B});", t.bf16_lanes, BF16_NAN),
+        ("min.NaN.bf16x2", Sm80, Minimum, B2, "{D} = __hmin2_nan({A}, {B});", t.bf16_lanes,
+         BF16_NAN),
+        ("max.NaN.bf16x2", Sm80, Maximum, B2, "{D} = __hmax2_nan({A}, {B});", t.bf16_lanes,
+         BF16_NAN),
+        ("add.s32",      Sm70, Add,     U,  "{D} = {A} + {B};",            t.int_lanes,  PTX_INT),
+        ("sub.s32",      Sm70, Sub,     U,  "{D} = {A} - {B};",            t.int_lanes,  PTX_INT),
+        ("mul.s32",      Sm70, Mul,     U,  "{D} = {A} * {B};",            t.int_lanes,  PTX_INT),
+        ("min.s32",      Sm70, Min,     I,  "{D} = min({A}, {B});",        t.int_lanes,  PTX_INT),
+        ("max.s32",      Sm70, Max,     I,  "{D} = max({A}, {B});",        t.int_lanes,  PTX_INT),
+        ("add.u32",      Sm70, Add,     N,  "{D} = {A} + {B};",            t.int_lanes,  PTX_INT),
+        ("sub.u32",      Sm70, Sub,     N,  "{D} = {A} - {B};",            t.int_lanes,  PTX_INT),
+        ("mul.u32",      Sm70, Mul,     N,  "{D} = {A} * {B};",            t.int_lanes,  PTX_INT),
+        ("min.u32",      Sm70, Min,     N,  "{D} = min({A}, {B});",        t.int_lanes,  PTX_INT),
+        ("max.u32",      Sm70, Max,     N,  "{D} = max({A}, {B});",        t.int_lanes,  PTX_INT),
     ];
     atoms.into_iter()
         .map(|(name, first, op, ty, cuda, lanes, cite)| {

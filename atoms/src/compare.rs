@@ -17,7 +17,7 @@ const SETP: &str = "PTX ISA, Comparison and Selection Instructions: setp, selp";
 const HALF: &str = "PTX ISA, Half Precision Comparison Instructions: setp";
 const SELP: &str = "PTX ISA, Comparison and Selection Instructions: selp";
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;

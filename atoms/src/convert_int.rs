@@ -7,8 +7,6 @@
 //! Integers of 4 bits become f16 and bf16 without a conversion instruction. Their bits are put into
 //! the significand of 1024 (f16) or 128 (bf16), where one ulp is 1. Then this number is subtracted
 //! again.
-//!
-//! The tables have one atom per line, even if a line is longer than 100 columns.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomKind, AtomOp, Elem, Rounding};
@@ -205,90 +203,115 @@ fma.rn.bf16x2 {D.2}, p2, unit, less;
 fma.rn.bf16x2 {D.3}, p3, unit, less;
 }}";
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 fn to_integers() -> Vec<Entry> {
     vec![
-        ("cvt.s32.f32", F, I,   "{D} = __float2int_rn({S});",                          ONE_STEP, INT),
-        ("cvt.u32.f32", F, U,   "{D} = __float2uint_rn({S});",                         ONE_STEP, INT),
-        ("cvt.s64.f32", F, L,   "{D} = {S} == {S} ? __float2ll_rn({S}) : 0ll;",        NAN,      INT),
-        ("cvt.u64.f32", F, UL,  "{D} = {S} == {S} ? __float2ull_rn({S}) : 0ull;",      NAN,      INT),
-        ("cvt.s32.f64", D, I,   "{D} = {S} == {S} ? __double2int_rn({S}) : 0;",        NAN,      INT),
-        ("cvt.u32.f64", D, U,   "{D} = {S} == {S} ? __double2uint_rn({S}) : 0u;",      NAN,      INT),
-        ("cvt.s64.f64", D, L,   "{D} = {S} == {S} ? __double2ll_rn({S}) : 0ll;",       NAN,      INT),
-        ("cvt.u64.f64", D, UL,  "{D} = {S} == {S} ? __double2ull_rn({S}) : 0ull;",     NAN,      INT),
-        ("cvt.s16.f32", F, S16, "{D} = static_cast<short>(max(-32768, min(32767, __float2int_rn({S}))));",    CLAMPED, INT),
-        ("cvt.u16.f32", F, W16, "{D} = static_cast<unsigned short>(min(65535u, __float2uint_rn({S})));",      CLAMPED, INT),
-        ("cvt.s8.f32",  F, S8,  "{D} = static_cast<signed char>(max(-128, min(127, __float2int_rn({S}))));",  CLAMPED, INT),
-        ("cvt.u8.f32",  F, W8,  "{D} = static_cast<unsigned char>(min(255u, __float2uint_rn({S})));",         CLAMPED, INT),
-        ("cvt.s32.f16", H, I,   "{D} = __half2int_rn({S});",                           ONE_STEP, HALF),
-        ("cvt.u32.f16", H, U,   "{D} = __half2uint_rn({S});",                          ONE_STEP, HALF),
-        ("cvt.s8.f16",  H, S8,  "{D} = static_cast<signed char>(max(-128, min(127, __half2int_rn({S}))));",   CLAMPED, HALF),
-        ("cvt.u8.f16",  H, W8,  "{D} = static_cast<unsigned char>(min(255u, __half2uint_rn({S})));",          CLAMPED, HALF),
-        ("cvt.s32.bf16", B, I,  "{D} = __float2int_rn(__bfloat162float({S}));",        THROUGH_F32, BF16),
-        ("cvt.u32.bf16", B, U,  "{D} = __float2uint_rn(__bfloat162float({S}));",       THROUGH_F32, BF16),
+        ("cvt.s32.f32", F, I,  "{D} = __float2int_rn({S});",                      ONE_STEP, INT),
+        ("cvt.u32.f32", F, U,  "{D} = __float2uint_rn({S});",                     ONE_STEP, INT),
+        ("cvt.s64.f32", F, L,  "{D} = {S} == {S} ? __float2ll_rn({S}) : 0ll;",    NAN,      INT),
+        ("cvt.u64.f32", F, UL, "{D} = {S} == {S} ? __float2ull_rn({S}) : 0ull;",  NAN,      INT),
+        ("cvt.s32.f64", D, I,  "{D} = {S} == {S} ? __double2int_rn({S}) : 0;",    NAN,      INT),
+        ("cvt.u32.f64", D, U,  "{D} = {S} == {S} ? __double2uint_rn({S}) : 0u;",  NAN,      INT),
+        ("cvt.s64.f64", D, L,  "{D} = {S} == {S} ? __double2ll_rn({S}) : 0ll;",   NAN,      INT),
+        ("cvt.u64.f64", D, UL, "{D} = {S} == {S} ? __double2ull_rn({S}) : 0ull;", NAN,      INT),
+        ("cvt.s16.f32", F, S16,
+         "{D} = static_cast<short>(max(-32768, min(32767, __float2int_rn({S}))));", CLAMPED, INT),
+        ("cvt.u16.f32", F, W16,
+         "{D} = static_cast<unsigned short>(min(65535u, __float2uint_rn({S})));", CLAMPED, INT),
+        ("cvt.s8.f32", F, S8,
+         "{D} = static_cast<signed char>(max(-128, min(127, __float2int_rn({S}))));", CLAMPED, INT),
+        ("cvt.u8.f32", F, W8, "{D} = static_cast<unsigned char>(min(255u, __float2uint_rn({S})));",
+         CLAMPED, INT),
+        ("cvt.s32.f16", H, I,  "{D} = __half2int_rn({S});",                       ONE_STEP, HALF),
+        ("cvt.u32.f16", H, U,  "{D} = __half2uint_rn({S});",                      ONE_STEP, HALF),
+        ("cvt.s8.f16", H, S8,
+         "{D} = static_cast<signed char>(max(-128, min(127, __half2int_rn({S}))));", CLAMPED, HALF),
+        ("cvt.u8.f16", H, W8, "{D} = static_cast<unsigned char>(min(255u, __half2uint_rn({S})));",
+         CLAMPED, HALF),
+        ("cvt.s32.bf16", B, I, "{D} = __float2int_rn(__bfloat162float({S}));", THROUGH_F32, BF16),
+        ("cvt.u32.bf16", B, U, "{D} = __float2uint_rn(__bfloat162float({S}));", THROUGH_F32, BF16),
     ]
 }
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 fn from_integers() -> Vec<Entry> {
     vec![
-        ("cvt.f32.s32", I,   F, "{D} = __int2float_rn({S});",           ONE_STEP, INT),
-        ("cvt.f32.u32", U,   F, "{D} = __uint2float_rn({S});",          ONE_STEP, INT),
-        ("cvt.f32.s64", L,   F, "{D} = __ll2float_rn({S});",            ONE_STEP, INT),
-        ("cvt.f32.u64", UL,  F, "{D} = __ull2float_rn({S});",           ONE_STEP, INT),
-        ("cvt.f32.s16", S16, F, "{D} = static_cast<float>({S});",       ONE_STEP, CVT),
-        ("cvt.f32.u16", W16, F, "{D} = static_cast<float>({S});",       ONE_STEP, CVT),
-        ("cvt.f32.s8",  S8,  F, "{D} = static_cast<float>({S});",       ONE_STEP, CVT),
-        ("cvt.f32.u8",  W8,  F, "{D} = static_cast<float>({S});",       ONE_STEP, CVT),
-        ("cvt.f64.s32", I,   D, "{D} = __int2double_rn({S});",          ONE_STEP, INT),
-        ("cvt.f64.u32", U,   D, "{D} = __uint2double_rn({S});",         ONE_STEP, INT),
-        ("cvt.f64.s64", L,   D, "{D} = __ll2double_rn({S});",           ONE_STEP, INT),
-        ("cvt.f64.u64", UL,  D, "{D} = __ull2double_rn({S});",          ONE_STEP, INT),
-        ("cvt.f16.s32", I,   H, "{D} = __int2half_rn({S});",            ONE_STEP, HALF),
-        ("cvt.f16.u32", U,   H, "{D} = __uint2half_rn({S});",           ONE_STEP, HALF),
-        ("cvt.f16.s16", S16, H, "{D} = __short2half_rn({S});",          ONE_STEP, HALF),
-        ("cvt.f16.u16", W16, H, "{D} = __ushort2half_rn({S});",         ONE_STEP, HALF),
-        ("cvt.f16.s8",  S8,  H, "{D} = __short2half_rn(static_cast<short>({S}));",           THROUGH_I32, HALF),
-        ("cvt.f16.u8",  W8,  H, "{D} = __ushort2half_rn(static_cast<unsigned short>({S}));", THROUGH_I32, HALF),
-        ("cvt.bf16.s8", S8,  B, "{D} = __float2bfloat16_rn(static_cast<float>({S}));",       THROUGH_F32, BF16),
-        ("cvt.bf16.u8", W8,  B, "{D} = __float2bfloat16_rn(static_cast<float>({S}));",       THROUGH_F32, BF16),
+        ("cvt.f32.s32", I,   F, "{D} = __int2float_rn({S});",     ONE_STEP, INT),
+        ("cvt.f32.u32", U,   F, "{D} = __uint2float_rn({S});",    ONE_STEP, INT),
+        ("cvt.f32.s64", L,   F, "{D} = __ll2float_rn({S});",      ONE_STEP, INT),
+        ("cvt.f32.u64", UL,  F, "{D} = __ull2float_rn({S});",     ONE_STEP, INT),
+        ("cvt.f32.s16", S16, F, "{D} = static_cast<float>({S});", ONE_STEP, CVT),
+        ("cvt.f32.u16", W16, F, "{D} = static_cast<float>({S});", ONE_STEP, CVT),
+        ("cvt.f32.s8",  S8,  F, "{D} = static_cast<float>({S});", ONE_STEP, CVT),
+        ("cvt.f32.u8",  W8,  F, "{D} = static_cast<float>({S});", ONE_STEP, CVT),
+        ("cvt.f64.s32", I,   D, "{D} = __int2double_rn({S});",    ONE_STEP, INT),
+        ("cvt.f64.u32", U,   D, "{D} = __uint2double_rn({S});",   ONE_STEP, INT),
+        ("cvt.f64.s64", L,   D, "{D} = __ll2double_rn({S});",     ONE_STEP, INT),
+        ("cvt.f64.u64", UL,  D, "{D} = __ull2double_rn({S});",    ONE_STEP, INT),
+        ("cvt.f16.s32", I,   H, "{D} = __int2half_rn({S});",      ONE_STEP, HALF),
+        ("cvt.f16.u32", U,   H, "{D} = __uint2half_rn({S});",     ONE_STEP, HALF),
+        ("cvt.f16.s16", S16, H, "{D} = __short2half_rn({S});",    ONE_STEP, HALF),
+        ("cvt.f16.u16", W16, H, "{D} = __ushort2half_rn({S});",   ONE_STEP, HALF),
+        ("cvt.f16.s8", S8, H, "{D} = __short2half_rn(static_cast<short>({S}));", THROUGH_I32, HALF),
+        ("cvt.f16.u8", W8, H, "{D} = __ushort2half_rn(static_cast<unsigned short>({S}));",
+         THROUGH_I32, HALF),
+        ("cvt.bf16.s8", S8, B, "{D} = __float2bfloat16_rn(static_cast<float>({S}));", THROUGH_F32,
+         BF16),
+        ("cvt.bf16.u8", W8, B, "{D} = __float2bfloat16_rn(static_cast<float>({S}));", THROUGH_F32,
+         BF16),
     ]
 }
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 fn between_integers() -> Vec<Entry> {
     vec![
-        ("cvt.s32.s8",  S8,  I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
-        ("cvt.s32.u8",  W8,  I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
-        ("cvt.u32.u8",  W8,  U,   "{D} = static_cast<unsigned>({S});",                  ONE_STEP, CVT),
-        ("cvt.s32.s16", S16, I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
-        ("cvt.s32.u16", W16, I,   "{D} = static_cast<int>({S});",                       ONE_STEP, CVT),
-        ("cvt.u32.u16", W16, U,   "{D} = static_cast<unsigned>({S});",                  ONE_STEP, CVT),
-        ("cvt.s64.s32", I,   L,   "{D} = static_cast<long long>({S});",                 ONE_STEP, CVT),
-        ("cvt.s64.u32", U,   L,   "{D} = static_cast<long long>({S});",                 ONE_STEP, CVT),
-        ("cvt.u64.u32", U,   UL,  "{D} = static_cast<unsigned long long>({S});",        ONE_STEP, CVT),
-        ("cvt.s32.u32", U,   I,   "{D} = static_cast<int>(min(2147483647u, {S}));",     ONE_STEP, CVT),
-        ("cvt.u32.s32", I,   U,   "{D} = static_cast<unsigned>(max(0, {S}));",          ONE_STEP, CVT),
-        ("cvt.s8.s32",  I,   S8,  "{D} = static_cast<signed char>(max(-128, min(127, {S})));",  CLAMPED, CVT),
-        ("cvt.u8.s32",  I,   W8,  "{D} = static_cast<unsigned char>(max(0, min(255, {S})));",   CLAMPED, CVT),
-        ("cvt.u8.u32",  U,   W8,  "{D} = static_cast<unsigned char>(min(255u, {S}));",          CLAMPED, CVT),
-        ("cvt.s16.s32", I,   S16, "{D} = static_cast<short>(max(-32768, min(32767, {S})));",    CLAMPED, CVT),
-        ("cvt.u16.s32", I,   W16, "{D} = static_cast<unsigned short>(max(0, min(65535, {S})));", CLAMPED, CVT),
-        ("cvt.u16.u32", U,   W16, "{D} = static_cast<unsigned short>(min(65535u, {S}));",       CLAMPED, CVT),
-        ("cvt.s32.s64", L,   I,   "{D} = static_cast<int>(max(-2147483648ll, min(2147483647ll, {S})));", CLAMPED, CVT),
+        ("cvt.s32.s8",  S8,  I,  "{D} = static_cast<int>({S});",                   ONE_STEP, CVT),
+        ("cvt.s32.u8",  W8,  I,  "{D} = static_cast<int>({S});",                   ONE_STEP, CVT),
+        ("cvt.u32.u8",  W8,  U,  "{D} = static_cast<unsigned>({S});",              ONE_STEP, CVT),
+        ("cvt.s32.s16", S16, I,  "{D} = static_cast<int>({S});",                   ONE_STEP, CVT),
+        ("cvt.s32.u16", W16, I,  "{D} = static_cast<int>({S});",                   ONE_STEP, CVT),
+        ("cvt.u32.u16", W16, U,  "{D} = static_cast<unsigned>({S});",              ONE_STEP, CVT),
+        ("cvt.s64.s32", I,   L,  "{D} = static_cast<long long>({S});",             ONE_STEP, CVT),
+        ("cvt.s64.u32", U,   L,  "{D} = static_cast<long long>({S});",             ONE_STEP, CVT),
+        ("cvt.u64.u32", U,   UL, "{D} = static_cast<unsigned long long>({S});",    ONE_STEP, CVT),
+        ("cvt.s32.u32", U,   I,  "{D} = static_cast<int>(min(2147483647u, {S}));", ONE_STEP, CVT),
+        ("cvt.u32.s32", I,   U,  "{D} = static_cast<unsigned>(max(0, {S}));",      ONE_STEP, CVT),
+        ("cvt.s8.s32", I, S8, "{D} = static_cast<signed char>(max(-128, min(127, {S})));", CLAMPED,
+         CVT),
+        ("cvt.u8.s32", I, W8, "{D} = static_cast<unsigned char>(max(0, min(255, {S})));", CLAMPED,
+         CVT),
+        ("cvt.u8.u32", U, W8, "{D} = static_cast<unsigned char>(min(255u, {S}));", CLAMPED, CVT),
+        ("cvt.s16.s32", I, S16, "{D} = static_cast<short>(max(-32768, min(32767, {S})));", CLAMPED,
+         CVT),
+        ("cvt.u16.s32", I, W16, "{D} = static_cast<unsigned short>(max(0, min(65535, {S})));",
+         CLAMPED, CVT),
+        ("cvt.u16.u32", U, W16, "{D} = static_cast<unsigned short>(min(65535u, {S}));", CLAMPED,
+         CVT),
+        ("cvt.s32.s64", L, I, "{D} = static_cast<int>(max(-2147483648ll, min(2147483647ll, {S})));",
+         CLAMPED, CVT),
     ]
 }
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 fn nibbles() -> Vec<Entry> {
     const P: Type = (U4, "unsigned char");
     const N: Type = (I4, "unsigned char");
     const H2: Type = (F16, "__half2");
     const B2: Type = (Bf16, "__nv_bfloat162");
     vec![
-        ("cvt.f16x2.u4x2",  P, H2, "{D} = __hsub2(__halves2half2(__ushort_as_half(0x6400 | ({S} & 0xf)), __ushort_as_half(0x6400 | ({S} >> 4))), __float2half2_rn(1024.0f));", MAGIC, LOP3),
-        ("cvt.f16x2.s4x2",  N, H2, "{D} = __hsub2(__halves2half2(__ushort_as_half(0x6400 | (({S} & 0xf) ^ 8)), __ushort_as_half(0x6400 | (({S} >> 4) ^ 8))), __float2half2_rn(1032.0f));", MAGIC_SIGNED, LOP3),
-        ("cvt.bf16x2.u4x2", P, B2, "{D} = __hsub2(__halves2bfloat162(__ushort_as_bfloat16(0x4300 | ({S} & 0xf)), __ushort_as_bfloat16(0x4300 | ({S} >> 4))), __float2bfloat162_rn(128.0f));", MAGIC, LOP3),
-        ("cvt.bf16x2.s4x2", N, B2, "{D} = __hsub2(__halves2bfloat162(__ushort_as_bfloat16(0x4300 | (({S} & 0xf) ^ 8)), __ushort_as_bfloat16(0x4300 | (({S} >> 4) ^ 8))), __float2bfloat162_rn(136.0f));", MAGIC_SIGNED, LOP3),
+        ("cvt.f16x2.u4x2", P, H2,
+         "{D} = __hsub2(__halves2half2(__ushort_as_half(0x6400 | ({S} & 0xf)), \
+          __ushort_as_half(0x6400 | ({S} >> 4))), __float2half2_rn(1024.0f));", MAGIC, LOP3),
+        ("cvt.f16x2.s4x2", N, H2,
+         "{D} = __hsub2(__halves2half2(__ushort_as_half(0x6400 | (({S} & 0xf) ^ 8)), \
+          __ushort_as_half(0x6400 | (({S} >> 4) ^ 8))), __float2half2_rn(1032.0f));", MAGIC_SIGNED,
+         LOP3),
+        ("cvt.bf16x2.u4x2", P, B2,
+         "{D} = __hsub2(__halves2bfloat162(__ushort_as_bfloat16(0x4300 | ({S} & 0xf)), \
+          __ushort_as_bfloat16(0x4300 | ({S} >> 4))), __float2bfloat162_rn(128.0f));", MAGIC, LOP3),
+        ("cvt.bf16x2.s4x2", N, B2,
+         "{D} = __hsub2(__halves2bfloat162(__ushort_as_bfloat16(0x4300 | (({S} & 0xf) ^ 8)), \
+          __ushort_as_bfloat16(0x4300 | (({S} >> 4) ^ 8))), __float2bfloat162_rn(136.0f));",
+         MAGIC_SIGNED, LOP3),
     ]
 }

@@ -11,8 +11,6 @@
 //!
 //! A cast to an integer rounds to nearest even and saturates; NaN becomes 0. A cast to `bool` tells
 //! whether the number is not 0; for NaN the result is true. The atoms are made once per process.
-//!
-//! The tables have one atom per line, even if a line is longer than 100 columns.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};
@@ -341,7 +339,7 @@ fn rounded_to_tf32(from: Scalar) -> String {
 type Nibbles =
     (&'static str, (Scalar, &'static str), (Scalar, &'static str), &'static str, &'static str);
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 fn nibbles() -> Vec<Nibbles> {
     const P: (Scalar, &str) = (U4, "unsigned char");
     const N: (Scalar, &str) = (I4, "unsigned char");
@@ -354,22 +352,46 @@ fn nibbles() -> Vec<Nibbles> {
     let (low, sign) = ("a mask and a shift", "a mask and a shift, (S xor 8) - 8");
     let (clamped, rounded) = ("clamped, and packed", "rounded to i32, clamped, and packed");
     vec![
-        ("cvt.s32x2.u4x2", P, I2, "{D} = make_int2({S} & 0xf, {S} >> 4);", low),
-        ("cvt.s32x2.s4x2", N, I2, "{D} = make_int2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);", sign),
-        ("cvt.f32x2.u4x2", P, F2, "{D} = make_float2(static_cast<float>({S} & 0xf), static_cast<float>({S} >> 4));", low),
-        ("cvt.f32x2.s4x2", N, F2, "{D} = make_float2(static_cast<float>((({S} & 0xf) ^ 8) - 8), static_cast<float>((({S} >> 4) ^ 8) - 8));", sign),
+        ("cvt.s32x2.u4x2", P, I2, "{D} = make_int2({S} & 0xf, {S} >> 4);",   low),
+        ("cvt.s32x2.s4x2", N, I2, "{D} = make_int2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);",
+         sign),
+        ("cvt.f32x2.u4x2", P, F2,
+         "{D} = make_float2(static_cast<float>({S} & 0xf), static_cast<float>({S} >> 4));", low),
+        ("cvt.f32x2.s4x2", N, F2,
+         "{D} = make_float2(static_cast<float>((({S} & 0xf) ^ 8) - 8), static_cast<float>((({S} >> \
+          4) ^ 8) - 8));", sign),
         ("cvt.u8x2.u4x2",  P, W2, "{D} = make_uchar2({S} & 0xf, {S} >> 4);", low),
-        ("cvt.s8x2.s4x2",  N, C2, "{D} = make_char2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);", sign),
-        ("cvt.u4x2.s32x2", I2, P, "{D} = max(0, min(15, ({S}).x)) | max(0, min(15, ({S}).y)) << 4;", clamped),
-        ("cvt.s4x2.s32x2", I2, N, "{D} = (max(-8, min(7, ({S}).x)) & 0xf) | (max(-8, min(7, ({S}).y)) & 0xf) << 4;", clamped),
-        ("cvt.u4x2.u8x2",  W2, P, "{D} = min(15, static_cast<int>(({S}).x)) | min(15, static_cast<int>(({S}).y)) << 4;", clamped),
-        ("cvt.s4x2.s8x2",  C2, N, "{D} = (max(-8, min(7, static_cast<int>(({S}).x))) & 0xf) | (max(-8, min(7, static_cast<int>(({S}).y))) & 0xf) << 4;", clamped),
-        ("cvt.u4x2.f32x2", F2, P, "{D} = max(0, min(15, __float2int_rn(({S}).x))) | max(0, min(15, __float2int_rn(({S}).y))) << 4;", rounded),
-        ("cvt.s4x2.f32x2", F2, N, "{D} = (max(-8, min(7, __float2int_rn(({S}).x))) & 0xf) | (max(-8, min(7, __float2int_rn(({S}).y))) & 0xf) << 4;", rounded),
-        ("cvt.u4x2.f16x2", H2, P, "{D} = max(0, min(15, __half2int_rn(__low2half({S})))) | max(0, min(15, __half2int_rn(__high2half({S})))) << 4;", rounded),
-        ("cvt.s4x2.f16x2", H2, N, "{D} = (max(-8, min(7, __half2int_rn(__low2half({S})))) & 0xf) | (max(-8, min(7, __half2int_rn(__high2half({S})))) & 0xf) << 4;", rounded),
-        ("cvt.u4x2.bf16x2", B2, P, "{D} = max(0, min(15, __float2int_rn(__low2float({S})))) | max(0, min(15, __float2int_rn(__high2float({S})))) << 4;", rounded),
-        ("cvt.s4x2.bf16x2", B2, N, "{D} = (max(-8, min(7, __float2int_rn(__low2float({S})))) & 0xf) | (max(-8, min(7, __float2int_rn(__high2float({S})))) & 0xf) << 4;", rounded),
+        ("cvt.s8x2.s4x2", N, C2, "{D} = make_char2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);",
+         sign),
+        ("cvt.u4x2.s32x2", I2, P, "{D} = max(0, min(15, ({S}).x)) | max(0, min(15, ({S}).y)) << 4;",
+         clamped),
+        ("cvt.s4x2.s32x2", I2, N,
+         "{D} = (max(-8, min(7, ({S}).x)) & 0xf) | (max(-8, min(7, ({S}).y)) & 0xf) << 4;",
+         clamped),
+        ("cvt.u4x2.u8x2", W2, P,
+         "{D} = min(15, static_cast<int>(({S}).x)) | min(15, static_cast<int>(({S}).y)) << 4;",
+         clamped),
+        ("cvt.s4x2.s8x2", C2, N,
+         "{D} = (max(-8, min(7, static_cast<int>(({S}).x))) & 0xf) | (max(-8, min(7, \
+          static_cast<int>(({S}).y))) & 0xf) << 4;", clamped),
+        ("cvt.u4x2.f32x2", F2, P,
+         "{D} = max(0, min(15, __float2int_rn(({S}).x))) | max(0, min(15, \
+          __float2int_rn(({S}).y))) << 4;", rounded),
+        ("cvt.s4x2.f32x2", F2, N,
+         "{D} = (max(-8, min(7, __float2int_rn(({S}).x))) & 0xf) | (max(-8, min(7, \
+          __float2int_rn(({S}).y))) & 0xf) << 4;", rounded),
+        ("cvt.u4x2.f16x2", H2, P,
+         "{D} = max(0, min(15, __half2int_rn(__low2half({S})))) | max(0, min(15, \
+          __half2int_rn(__high2half({S})))) << 4;", rounded),
+        ("cvt.s4x2.f16x2", H2, N,
+         "{D} = (max(-8, min(7, __half2int_rn(__low2half({S})))) & 0xf) | (max(-8, min(7, \
+          __half2int_rn(__high2half({S})))) & 0xf) << 4;", rounded),
+        ("cvt.u4x2.bf16x2", B2, P,
+         "{D} = max(0, min(15, __float2int_rn(__low2float({S})))) | max(0, min(15, \
+          __float2int_rn(__high2float({S})))) << 4;", rounded),
+        ("cvt.s4x2.bf16x2", B2, N,
+         "{D} = (max(-8, min(7, __float2int_rn(__low2float({S})))) & 0xf) | (max(-8, min(7, \
+          __float2int_rn(__high2float({S})))) & 0xf) << 4;", rounded),
     ]
 }
 

@@ -14,7 +14,7 @@ const CITE: &str = "PTX ISA, Non-bulk copy: cp.async";
 /// Name, bits, whether L1 keeps the data, PTX text.
 type Row = (&'static str, i64, bool, &'static str);
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const WHOLE: [Row; 4] = [
     ("cp.async.ca.b32",  32,  true,  "cp.async.ca.shared.global [{D}], [{S}], 4;"),
     ("cp.async.ca.b64",  64,  true,  "cp.async.ca.shared.global [{D}], [{S}], 8;"),
@@ -22,7 +22,7 @@ const WHOLE: [Row; 4] = [
     ("cp.async.ca.b128", 128, true,  "cp.async.ca.shared.global [{D}], [{S}], 16;"),
 ];
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const ZERO_FILLED: [Row; 4] = [
     ("cp.async.ca.b32.zfill",  32,  true,  "cp.async.ca.shared.global [{D}], [{S}], 4, {valid};"),
     ("cp.async.ca.b64.zfill",  64,  true,  "cp.async.ca.shared.global [{D}], [{S}], 8, {valid};"),

@@ -17,7 +17,7 @@ const CITE_HALF2: &str = "CUDA Math API, Half2 Arithmetic Functions: __hfma2";
 const CITE_BF16: &str = "CUDA Math API, Bfloat16 Arithmetic Functions: __hfma";
 const CITE_BF162: &str = "CUDA Math API, Bfloat162 Arithmetic Functions: __hfma2";
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;

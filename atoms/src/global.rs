@@ -36,7 +36,7 @@ __device__ __forceinline__ uint4 load_unaligned(const T* array, I i, int before)
                     __funnelshift_r(b2, b3, bits), __funnelshift_r(b3, b4, bits));
 }";
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let atoms = [
         ("ld.global.b8",   GL, RF, 8,   "unsigned char",  LOAD),

@@ -37,7 +37,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         .map(|(name, n_matrices, source, target, ptx)| {
             let mut cost = limits.shared_load(128 * n_matrices);
             // The latency of a plain load, and two cycles more for each further matrix.
-            cost.completion_cycles = limits.timing.shared_load_cycles + 2.0 * (n_matrices - 1) as f64;
+            let further = 2.0 * (n_matrices - 1) as f64;
+            cost.completion_cycles = limits.timing.shared_load_cycles + further;
             cost.source = SOURCE;
             let tile = [8, 8 * n_matrices];
             atom(name, ArchReq::Since(Arch::Sm75), AtomOp::Move, cost)

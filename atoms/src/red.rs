@@ -35,7 +35,7 @@ pub(crate) fn rounding(op: AccumulateOp, scalar: Scalar) -> Rounding {
 /// Name, first architecture, operation, type, number of values, PTX text.
 type Entry = (&'static str, Arch, AccumulateOp, Scalar, usize, &'static str);
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 fn global() -> [Entry; 20] {
     use Arch::{Sm70, Sm90};
     [
@@ -63,7 +63,7 @@ fn global() -> [Entry; 20] {
     ]
 }
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 fn shared() -> [Entry; 12] {
     use Arch::{Sm70, Sm90};
     [

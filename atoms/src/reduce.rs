@@ -16,7 +16,7 @@ const CITE: &str = "PTX ISA, Parallel Synchronization and Communication Instruct
 const LOGIC: &str = "PTX ISA, Logic and Shift Instructions: and, or, xor";
 const VOTE: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: vote.sync";
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let atoms = [
         ("redux.add.s32", Sum, I32, "{D} = __reduce_add_sync(0xffffffffu, {S});"),
@@ -35,7 +35,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     atoms.into_iter()
         .map(|(name, op, scalar, cuda)| {
-            let (elem, cxx) = (Elem::Scalar(scalar), if scalar == I32 { "int" } else { "unsigned" });
+            let cxx = if scalar == I32 { "int" } else { "unsigned" };
+            let elem = Elem::Scalar(scalar);
             let cost = t.pointwise(t.redux_lanes, 1);
             atom(name, ArchReq::Since(Arch::Sm80), AtomOp::Reduction(op), cost)
                 .warp()
@@ -52,7 +53,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
 }
 
 /// Reductions of two integers of one thread.
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 fn pairs(t: &Timing) -> Vec<Atom> {
     let atoms = [
         ("and.s32", And, I32, "and.b32 {D.0}, {S.0}, {S.1};"),
@@ -74,7 +75,7 @@ fn pairs(t: &Timing) -> Vec<Atom> {
         .collect()
 }
 
-#[rustfmt::skip] // One atom per paragraph.
+#[rustfmt::skip] // One row per atom.
 fn votes(t: &Timing) -> Vec<Atom> {
     let vote = |name, op| {
         atom(name, ArchReq::Since(Arch::Sm70), op, t.pointwise(t.int_lanes, 1)).warp().cite(VOTE)

@@ -16,7 +16,7 @@ const CITE: &str = "PTX ISA, Data Movement and Conversion Instructions: mov";
 const PARAMS: &str = "PTX ISA, State Spaces: Kernel Function Parameters; ld.param";
 const INDEX: &str = "PTX ISA, Integer Arithmetic Instructions; Special Registers: %tid, %ctaid";
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let moves = [
         ("mov.b8",  8,  "unsigned char"),

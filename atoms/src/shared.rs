@@ -8,7 +8,7 @@ use crate::limits::limits;
 const LOAD: &str = "PTX ISA, Data Movement and Conversion Instructions: ld";
 const STORE: &str = "PTX ISA, Data Movement and Conversion Instructions: st";
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let loads = [
         ("ld.shared.b8",   8,   "unsigned char"),

@@ -12,14 +12,15 @@ const CITE: &str = "PTX ISA, Data Movement and Conversion Instructions: shfl.syn
 /// One value per lane.
 const LANES: &str = "(32,1):(1,0)";
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let ops = [
         ("shfl.idx.b32",  "shfl.idx.b64",  Idx,  "{D} = __shfl_sync(0xffffffffu, {S}, {lane});"),
         ("shfl.up.b32",   "shfl.up.b64",   Up,   "{D} = __shfl_up_sync(0xffffffffu, {S}, {lane});"),
         ("shfl.down.b32", "shfl.down.b64", Down,
          "{D} = __shfl_down_sync(0xffffffffu, {S}, {lane});"),
-        ("shfl.bfly.b32", "shfl.bfly.b64", Bfly, "{D} = __shfl_xor_sync(0xffffffffu, {S}, {lane});"),
+        ("shfl.bfly.b32", "shfl.bfly.b64", Bfly,
+         "{D} = __shfl_xor_sync(0xffffffffu, {S}, {lane});"),
     ];
     let t = &limits(arch).timing;
     let mut atoms = vec![];

@@ -129,7 +129,7 @@ impl Arena {
                 Code::SharedTooLarge,
                 b.span,
                 format!(
-                    "the block needs {} bytes of shared memory, but a block of {} has at most {most}",
+                    "the block needs {} bytes of shared memory, but {} allows at most {most}",
                     self.bytes, atoms.arch
                 ),
             )

@@ -71,7 +71,8 @@ pub fn executed_by(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), ThreadsM
     Err(wrong(found))
 }
 
-/// The threads as messages name them: `groups of 8 threads, [8].thread`, or "each thread for itself".
+/// The threads as messages name them: `groups of 8 threads, [8].thread`, or "each thread for
+/// itself".
 pub fn executors(p: &Program, id: ThreadsId) -> String {
     let threads = &p.threads[id];
     let group = threads.levels.last().and_then(Layout::to_fixed).map(|l| l.size());

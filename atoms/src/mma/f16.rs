@@ -22,14 +22,14 @@ const K16: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k16 with floating point type",
 };
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const K8_ENTRIES: [Entry; 3] = [
     ("mma.m16n8k8.f32.f16",  Sm75, [F16, F16, F32],   ptx!("m16n8k8", "f32.f16.f16.f32")),
     ("mma.m16n8k8.f16.f16",  Sm75, [F16, F16, F16],   ptx!("m16n8k8", "f16.f16.f16.f16")),
     ("mma.m16n8k8.f32.bf16", Sm80, [Bf16, Bf16, F32], ptx!("m16n8k8", "f32.bf16.bf16.f32")),
 ];
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const K16_ENTRIES: [Entry; 3] = [
     ("mma.m16n8k16.f32.f16",  Sm80, [F16, F16, F32],   ptx!("m16n8k16", "f32.f16.f16.f32")),
     ("mma.m16n8k16.f16.f16",  Sm80, [F16, F16, F16],   ptx!("m16n8k16", "f16.f16.f16.f16")),

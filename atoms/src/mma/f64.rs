@@ -38,7 +38,7 @@ const K16: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k16 with floating point type",
 };
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const ENTRIES: [(Shape, Entry); 4] = [
     (M8,  ("mma.m8n8k4.f64.f64",   Sm80, [F64; 3], ptx!("m8n8k4", "f64.f64.f64.f64"))),
     (K4,  ("mma.m16n8k4.f64.f64",  Sm90, [F64; 3], ptx!("m16n8k4", "f64.f64.f64.f64"))),

@@ -22,7 +22,7 @@ const K32: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k32",
 };
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const K16_ENTRIES: [Entry; 8] = [
     ("mma.m16n8k16.f32.e4m3",      Sm89, [E4m3, E4m3, F32], ptx!("m16n8k16", "f32.e4m3.e4m3.f32")),
     ("mma.m16n8k16.f32.e4m3.e5m2", Sm89, [E4m3, E5m2, F32], ptx!("m16n8k16", "f32.e4m3.e5m2.f32")),
@@ -34,7 +34,7 @@ const K16_ENTRIES: [Entry; 8] = [
     ("mma.m16n8k16.f16.e5m2",      Sm89, [E5m2, E5m2, F16], ptx!("m16n8k16", "f16.e5m2.e5m2.f16")),
 ];
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const K32_ENTRIES: [Entry; 8] = [
     ("mma.m16n8k32.f32.e4m3",      Sm89, [E4m3, E4m3, F32], ptx!("m16n8k32", "f32.e4m3.e4m3.f32")),
     ("mma.m16n8k32.f32.e4m3.e5m2", Sm89, [E4m3, E5m2, F32], ptx!("m16n8k32", "f32.e4m3.e5m2.f32")),

@@ -30,7 +30,7 @@ const K64: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k64",
 };
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const M8_ENTRIES: [Entry; 4] = [
     ("mma.m8n8k32.i32.i4",    Sm75, [I4, I4, I32], ptx!("m8n8k32", "s32.s4.s4.s32")),
     ("mma.m8n8k32.i32.i4.u4", Sm75, [I4, U4, I32], ptx!("m8n8k32", "s32.s4.u4.s32")),
@@ -38,7 +38,7 @@ const M8_ENTRIES: [Entry; 4] = [
     ("mma.m8n8k32.i32.u4",    Sm75, [U4, U4, I32], ptx!("m8n8k32", "s32.u4.u4.s32")),
 ];
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const K32_ENTRIES: [Entry; 4] = [
     ("mma.m16n8k32.i32.i4",    Sm80, [I4, I4, I32], ptx!("m16n8k32", "s32.s4.s4.s32")),
     ("mma.m16n8k32.i32.i4.u4", Sm80, [I4, U4, I32], ptx!("m16n8k32", "s32.s4.u4.s32")),
@@ -46,7 +46,7 @@ const K32_ENTRIES: [Entry; 4] = [
     ("mma.m16n8k32.i32.u4",    Sm80, [U4, U4, I32], ptx!("m16n8k32", "s32.u4.u4.s32")),
 ];
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const K64_ENTRIES: [Entry; 4] = [
     ("mma.m16n8k64.i32.i4",    Sm80, [I4, I4, I32], ptx!("m16n8k64", "s32.s4.s4.s32")),
     ("mma.m16n8k64.i32.i4.u4", Sm80, [I4, U4, I32], ptx!("m16n8k64", "s32.s4.u4.s32")),

@@ -30,7 +30,7 @@ const K32: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k32",
 };
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const M8_ENTRIES: [Entry; 4] = [
     ("mma.m8n8k16.i32.i8",    Sm75, [I8, I8, I32], ptx!("m8n8k16", "s32.s8.s8.s32")),
     ("mma.m8n8k16.i32.i8.u8", Sm75, [I8, U8, I32], ptx!("m8n8k16", "s32.s8.u8.s32")),
@@ -38,7 +38,7 @@ const M8_ENTRIES: [Entry; 4] = [
     ("mma.m8n8k16.i32.u8",    Sm75, [U8, U8, I32], ptx!("m8n8k16", "s32.u8.u8.s32")),
 ];
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const K16_ENTRIES: [Entry; 4] = [
     ("mma.m16n8k16.i32.i8",    Sm80, [I8, I8, I32], ptx!("m16n8k16", "s32.s8.s8.s32")),
     ("mma.m16n8k16.i32.i8.u8", Sm80, [I8, U8, I32], ptx!("m16n8k16", "s32.s8.u8.s32")),
@@ -46,7 +46,7 @@ const K16_ENTRIES: [Entry; 4] = [
     ("mma.m16n8k16.i32.u8",    Sm80, [U8, U8, I32], ptx!("m16n8k16", "s32.u8.u8.s32")),
 ];
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const K32_ENTRIES: [Entry; 4] = [
     ("mma.m16n8k32.i32.i8",    Sm80, [I8, I8, I32], ptx!("m16n8k32", "s32.s8.s8.s32")),
     ("mma.m16n8k32.i32.i8.u8", Sm80, [I8, U8, I32], ptx!("m16n8k32", "s32.s8.u8.s32")),

@@ -31,7 +31,7 @@ macro_rules! ptx {
     };
 }
 
-#[rustfmt::skip] // One atom per line.
+#[rustfmt::skip] // One row per atom.
 const ENTRIES: [Entry; 8] = [
     ("mma.m8n8k4.row.col.f32.f16", A_ROW, B_COL, (F32, D_F32), ptx!("row.col", "f32.f16.f16.f32")),
     ("mma.m8n8k4.row.row.f32.f16", A_ROW, B_ROW, (F32, D_F32), ptx!("row.row", "f32.f16.f16.f32")),

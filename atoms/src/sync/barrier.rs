@@ -12,7 +12,7 @@ const WARP: &str = "CUDA C++ Programming Guide, Synchronization Functions";
 const CLUSTER: &str =
     "PTX ISA, Parallel Synchronization and Communication Instructions: barrier.cluster";
 
-#[rustfmt::skip] // One atom per paragraph.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     let since = ArchReq::Since(Arch::Sm70);

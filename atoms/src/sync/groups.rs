@@ -12,7 +12,7 @@ const BULK: &str = "PTX ISA, Data Movement and Conversion Instructions: \
 const WGMMA: &str = "PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: \
                      wgmma.fence, wgmma.commit_group, wgmma.wait_group";
 
-#[rustfmt::skip] // One atom per paragraph.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     // The number of groups that may remain in flight. The ISA states no bound.

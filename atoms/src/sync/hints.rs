@@ -21,7 +21,7 @@ const PREFETCH: &str = "PTX ISA, Data Movement and Conversion Instructions: pref
 const GRID: &str =
     "PTX ISA, Parallel Synchronization and Communication Instructions: griddepcontrol";
 
-#[rustfmt::skip] // One atom per paragraph.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     let registers = AtomNumber { multiple: 8, ..immediate("registers", (24, 256)) };

@@ -47,7 +47,7 @@ const ARRIVE_ONCE: &str = "{{
 mbarrier.arrive.shared::cta.b64 state, [{B}];
 }}";
 
-#[rustfmt::skip] // One atom per paragraph.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     let (read, written) = (t.sync(t.shared_load_cycles), t.sync(t.shared_store_cycles));
