@@ -92,7 +92,7 @@ fn of_layout(what: &str, args: &Draw) -> Result<Picture, Failure> {
         }
         return tv::tv(layout.layout(), &shape).map_err(failed);
     }
-    by_offset(&Field::of(&layout, args.bits), args, failed)
+    by_offset(&Field::new(&layout, args.bits), args, failed)
 }
 
 /// The pictures of what has offsets.

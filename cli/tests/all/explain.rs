@@ -317,7 +317,7 @@ Spec @f <<<#grid, #cta>>> (%A) -> (%A) {
 ";
     let why = ["explain", "-", "--arch", "sm_90a", "--why", "wgmma.m64n8k16.f32.f16.ss"];
     let ran = carbyne(&why, by_hand).ok();
-    assert!(ran.text().contains("operand B lies in SH, found RF"), "{}", ran.text());
+    assert!(ran.text().contains("operand B must lie in SH, but lies in RF"), "{}", ran.text());
 }
 
 #[test]
