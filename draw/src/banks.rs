@@ -50,8 +50,8 @@ pub fn banks(field: &Field, bytes: i64, lanes: Option<&Layout>) -> Result<Pictur
     }
 
     let mut notes = vec![format!(
-        "a warp accesses {bytes} bytes per lane of a tile of {}-bit elements: {} of up to {} lanes; \
-         {} banks of {} bytes",
+        "a warp accesses {bytes} bytes per lane of a tile of {}-bit elements: {} of up to {} \
+         lanes; {} banks of {} bytes",
         field.bits,
         plural(access.starts.len().div_ceil(BANKS.lanes_per_phase(bytes)), "phase"),
         BANKS.lanes_per_phase(bytes),
@@ -74,7 +74,8 @@ pub fn banks(field: &Field, bytes: i64, lanes: Option<&Layout>) -> Result<Pictur
         let map = |side: &bool| map(field, &extents, &access, *side);
         lines.push(sides.iter().map(map).collect());
         notes.push(
-            "tile: a cell is a vector with its lane, and the bank of its first byte (also its color)"
+            "tile: a cell is a vector with its lane and the bank of its first byte, which is also \
+             its color"
                 .to_owned(),
         );
     }

@@ -240,7 +240,7 @@ impl<'py> Given<'py> {
 /// The tensor, if it is one.
 fn whole(tensor: DlTensor) -> PyResult<DlTensor> {
     // SAFETY: DLPack states that there are as many extents as modes.
-    let whole = unsafe { tensor.whole() };
+    let whole = unsafe { tensor.checked() };
     whole.map_err(|e: NoTensor| PyBufferError::new_err(e.to_string()))
 }
 
