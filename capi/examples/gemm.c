@@ -43,7 +43,7 @@ int main(void) {
     CarbyneDecomposeOptions options = {.size = sizeof options, .sms = 108};
     expect_ok(carbyne_decompose(program, "sm_80", &options, NULL, &decomposed, &said), &said);
 
-    /* For nvcc or NVRTC, with what a launcher must know. */
+    /* CUDA C++ for nvcc or NVRTC, and the data that a launcher needs. */
     expect_ok(carbyne_decomposed_cuda(decomposed, "gemm", &cuda, &said), &said);
     expect_ok(carbyne_decomposed_abi(decomposed, &abi, &said), &said);
     printf("%s%s\n", carbyne_bytes_data(cuda), carbyne_bytes_data(abi));
