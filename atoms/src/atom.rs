@@ -488,7 +488,7 @@ pub enum Rounding {
     /// compared with those of a device, and when a body that uses the atom is compared with the
     /// meaning of its spec.
     Approximate(ErrorBound),
-    /// Of integers: products and sums are exact, and the accumulator keeps their low bits.
+    /// Integers: products and sums are exact, and the accumulator keeps their low bits.
     Wrapping,
     /// Products are exact. The order and the precision of the sum over k and the accumulator are
     /// unspecified (PTX ISA, Matrix multiply-accumulate operation using mma instruction). The

@@ -153,7 +153,7 @@ pub(crate) unsafe fn optional_word<'a>(
 /// A text that ends with a NUL byte.
 ///
 /// # Safety
-/// Those of [`optional_word`].
+/// The conditions of [`optional_word`].
 pub(crate) unsafe fn word<'a>(from: *const c_char, name: &str) -> Outcome<&'a str> {
     // SAFETY: the caller guarantees it.
     unsafe { optional_word(from, name) }?.ok_or_else(|| null(name))

@@ -46,7 +46,7 @@ pub fn field(p: &Program, id: TensorId) -> Result<(Field, Vec<String>), DrawErro
 /// one stage of a ring. For a tensor of one level, the field of the whole tensor.
 ///
 /// # Errors
-/// Those of [`field`].
+/// The errors of [`field`].
 pub fn innermost(p: &Program, id: TensorId) -> Result<(Field, Vec<String>), DrawError> {
     let (mut field, mut notes) = field(p, id)?;
     let levels = fixed(p, &p.tensor_name(id), &p.tensors[id].levels)?;
@@ -306,7 +306,7 @@ fn nested(
 /// The picture of an atom's operands.
 ///
 /// # Errors
-/// Those of [`tv::tv`].
+/// The errors of [`tv::tv`].
 pub fn atom(atom: &Atom) -> Result<Picture, DrawError> {
     let mut panels = vec![];
     // All threads share the tile of a descriptor.

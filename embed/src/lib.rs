@@ -145,7 +145,7 @@ impl Checked {
     /// strategies of the caller.
     ///
     /// # Errors
-    /// Those of [`Checked::decompose`], and a search budget that is too small.
+    /// The errors of [`Checked::decompose`], and a search budget that is too small.
     pub fn decompose_by(
         &self,
         table: &AtomTable,

@@ -1,5 +1,5 @@
-//! Oracle: results of the layout algebra agree with enumeration, and every admissible operation has a
-//! result.
+//! Oracle: results of the layout algebra agree with enumeration, and every admissible operation has
+//! a result.
 #![no_main]
 
 use carbyne_ir::kit::oracles::algebra_against_brute_force;

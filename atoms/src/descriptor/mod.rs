@@ -51,7 +51,7 @@ __device__ __forceinline__ unsigned long long matrix_descriptor(
 /// 16 bytes.
 ///
 /// # Errors
-/// Those of [`derive()`], and [`DescriptorMismatch::Start`].
+/// The errors of [`derive()`], and [`DescriptorMismatch::Start`].
 pub fn of_operand(
     p: &Program,
     t: TensorId,

@@ -37,7 +37,7 @@ impl Cache {
     /// one thread at a time uses plans.
     ///
     /// # Errors
-    /// Those of [`Call::plan`] and of `then`.
+    /// The errors of [`Call::plan`] and of `then`.
     pub fn with<T>(
         &self,
         given: &[Given<'_>],

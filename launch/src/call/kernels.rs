@@ -41,7 +41,7 @@ impl Kernels {
     /// Loads the kernels on a GPU. Does nothing for the simulator.
     ///
     /// # Errors
-    /// Those of [`Devices::load`].
+    /// The errors of [`Devices::load`].
     pub fn load(&self, gpu: u32) -> Fallible<()> {
         match &self.runs_on {
             RunsOn::Gpus(devices) => devices.load(gpu, self.call().kernels()),
@@ -88,7 +88,7 @@ impl Kernels {
     /// a way that conflicts with the kernels. The stream is alive.
     ///
     /// # Errors
-    /// Those of [`Call::plan`] and of [`Devices::launch`].
+    /// The errors of [`Call::plan`] and of [`Devices::launch`].
     #[expect(unsafe_code, reason = "launches kernels on memory of others")]
     pub unsafe fn launch(
         &self,
@@ -112,7 +112,7 @@ impl Kernels {
     /// Tensors lie at their addresses, and nothing else accesses them until it returns.
     ///
     /// # Errors
-    /// Those of [`Call::plan`]; [`Code::BadInput`](carbyne_ir::diag::Code::BadInput) for a tensor
+    /// The errors of [`Call::plan`]; [`Code::BadInput`](carbyne_ir::diag::Code::BadInput) for a tensor
     /// that the simulator does not support; those of [`carbyne_simulate::simulate`].
     #[expect(unsafe_code, reason = "reads and writes memory of others")]
     pub unsafe fn simulate(

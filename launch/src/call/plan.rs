@@ -177,7 +177,7 @@ impl Plan {
     /// one pointer per argument. `encode` encodes a tensor map.
     ///
     /// # Errors
-    /// Those of `encode` and `go`.
+    /// The errors of `encode` and `go`.
     pub fn launch(
         &mut self,
         given: &[Word],

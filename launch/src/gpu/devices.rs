@@ -24,7 +24,7 @@ impl Devices {
     /// cannot do so while a stream is captured.
     ///
     /// # Errors
-    /// Those of [`Loaded::new`].
+    /// The errors of [`Loaded::new`].
     pub fn load(&self, device: u32, kernels: &[CudaKernel]) -> Fallible<()> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         self.find(&mut loaded, device.cast_signed(), kernels).map(|_| ())

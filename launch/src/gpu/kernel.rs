@@ -42,7 +42,7 @@ impl Module {
     /// Loads a compiled kernel in the current context. `driver` is the CUDA version of the driver.
     ///
     /// # Errors
-    /// Those of [`Gpu::load`].
+    /// The errors of [`Gpu::load`].
     pub(super) fn load(binary: &Binary, driver: (i32, i32)) -> Fallible<Module> {
         let loaded = match binary {
             Binary::Cubin(bytes) => Loaded::from_cubin(bytes, &[]),

@@ -46,7 +46,7 @@ impl<'f> Sequence<'f> {
     /// Appends another kernel.
     ///
     /// # Errors
-    /// Those of [`Sequence::new`].
+    /// The errors of [`Sequence::new`].
     pub fn then(
         mut self,
         function: &'f Function<'f>,
@@ -107,7 +107,7 @@ impl Gpu {
     /// Launches a kernel and waits for its end, at most for `patience`.
     ///
     /// # Errors
-    /// Those of [`Gpu::run`].
+    /// The errors of [`Gpu::run`].
     pub fn launch(
         &self,
         function: &Function<'_>,
@@ -136,7 +136,7 @@ impl Gpu {
     /// limits each piece, from the end of the previous one.
     ///
     /// # Errors
-    /// Those of [`Gpu::run`].
+    /// The errors of [`Gpu::run`].
     pub fn time_in_turn<'w>(
         &self,
         works: impl IntoIterator<Item = &'w dyn Work>,
@@ -172,7 +172,7 @@ impl Gpu {
     /// measured. Measures as [`Gpu::time_in_turn`].
     ///
     /// # Errors
-    /// Those of [`Gpu::run`].
+    /// The errors of [`Gpu::run`].
     pub fn time(
         &self,
         work: &dyn Work,
@@ -190,7 +190,7 @@ impl Gpu {
     /// Measures as [`Gpu::time_in_turn`].
     ///
     /// # Errors
-    /// Those of [`Gpu::run`].
+    /// The errors of [`Gpu::run`].
     pub fn time_for(
         &self,
         work: &dyn Work,
@@ -208,7 +208,7 @@ impl Gpu {
     /// of one execution in seconds. Measures as [`Gpu::time_in_turn`].
     ///
     /// # Errors
-    /// Those of [`Gpu::run`].
+    /// The errors of [`Gpu::run`].
     pub fn sustain(
         &self,
         work: &dyn Work,
