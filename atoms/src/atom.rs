@@ -30,7 +30,7 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Memory;
 use std::fmt;
 
-pub use crate::bound::ErrorBound;
+pub use crate::error_bound::ErrorBound;
 pub use crate::number::{AtomNumber, NumberForm};
 pub use crate::operand::{Addressing, AsmClass, AtomOperand, Divisor, Elem, OperandAccess};
 

@@ -17,8 +17,8 @@
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
-use crate::bound::ErrorBound;
 use crate::dsl::{ONE, PAIR, RF, atom, r, w};
+use crate::error_bound::ErrorBound;
 use crate::limits::{Timing, limits};
 use crate::operand::Divisor;
 use carbyne_ir::ast::BinaryOp::{self, Add, Div, Max, Maximum, Min, Minimum, Mul, Sub};

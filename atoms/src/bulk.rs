@@ -6,7 +6,7 @@
 //! whether the atom has the number `{mask}`.
 
 use crate::atom::{Atom, Extent, OperandAccess};
-use crate::missing;
+use crate::missing_facts;
 use crate::tensor_map::{self, NoMap, describe};
 use carbyne_ir::ast::CacheHint;
 use carbyne_ir::expr::Dim;
@@ -365,6 +365,6 @@ fn aligned(
     if found >= want {
         return Ok(());
     }
-    let facts = missing::begins_aligned(p, t, want);
+    let facts = missing_facts::begins_aligned(p, t, want);
     Err(BulkMismatch::Align { operand, want, found, facts })
 }

@@ -7,8 +7,8 @@
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
-use crate::bound::{ErrorBound, F32_NORMAL};
 use crate::dsl::{GL, ONE, PAIR, RF, SH, atom, r, rw};
+use crate::error_bound::{ErrorBound, F32_NORMAL};
 use crate::limits::limits;
 use carbyne_ir::ast::AccumulateOp::{self, Add, Max, Min};
 use carbyne_ir::scalar::Memory;

@@ -3,7 +3,7 @@
 //!
 //! The instructions keep subnormal numbers if such a variant exists, except in atoms named `ftz`.
 //! In `ex2.approx` this takes three more instructions. "Ulp" in an atom's error is an ulp of its
-//! type; see [`crate::bound`]. Errors of library functions are those of the CUDA C++ Programming
+//! type; see [`crate::error_bound`]. Errors of library functions are those of the CUDA C++ Programming
 //! Guide, which NVIDIA found by tests. Errors of formulas follow from those of their parts:
 //! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, plus one
 //!   rounding of the sum and that of the reciprocal. If exp(−x) overflows, the result is 0 instead
@@ -25,7 +25,7 @@
 
 use crate::arch::Arch;
 use crate::atom::{Atom, Cost, Rounding};
-use crate::bound::{BF16_ULP, ErrorBound, F16_ULP, F32_NORMAL, F32_ULP};
+use crate::error_bound::{BF16_ULP, ErrorBound, F16_ULP, F32_NORMAL, F32_ULP};
 use crate::limits::limits;
 use crate::unary::{B, B2, D, F, H, H2, Type, unary_atom};
 use carbyne_ir::ast::UnaryOp::{self, Exp, Exp2, Gelu, Log, Rcp, Rsqrt, Sigmoid, Silu, Sqrt, Tanh};

@@ -3,7 +3,7 @@
 //! Rules and numbers are those of `cuTensorMapEncodeTiled` (CUDA Driver API, Tensor Map Object
 //! Management) without interleaving.
 
-use crate::missing;
+use crate::missing_facts;
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::layout::Swizzle;
 use carbyne_ir::leaf::{Fact, listed};
@@ -262,7 +262,7 @@ pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
     let aligned = |mode: Option<usize>, d: Dim| match cx.divisor(d) % UNIT {
         0 => Ok(()),
         _ => {
-            let (bytes, facts) = (cx.display(d).to_string(), missing::divided(p, UNIT, &[d]));
+            let (bytes, facts) = (cx.display(d).to_string(), missing_facts::divided(p, UNIT, &[d]));
             Err(NoMap::Unaligned { mode, bytes, facts })
         }
     };
@@ -322,7 +322,7 @@ pub fn stores(p: &Program, map: &TensorMap) -> Result<(), NoMap> {
     if ends_whole(cx, *row, scalar) {
         return Ok(());
     }
-    Err(NoMap::Ends { bytes: cx.display(bytes), facts: missing::divided(p, UNIT, &[bytes]) })
+    Err(NoMap::Ends { bytes: cx.display(bytes), facts: missing_facts::divided(p, UNIT, &[bytes]) })
 }
 
 #[cfg(test)]

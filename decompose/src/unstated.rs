@@ -5,7 +5,7 @@ use crate::explain::wider::Widening;
 use crate::instance::choose::WORSE;
 use crate::stated;
 use crate::{Decomposed, Generated, GivenUp, Options, Ranking, elaborated, ranked};
-use carbyne_atoms::{AtomTable, missing, tensor_map};
+use carbyne_atoms::{AtomTable, missing_facts, tensor_map};
 use carbyne_ir::ast::{Key, Module, Spec, SpecKind, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarInfo;
@@ -272,7 +272,7 @@ fn copied<'m>(generated: &Generated<'m>, planned: &Module) -> Vec<Copied<'m>> {
     for (node, spec) in made {
         let input = ids.get(&node).and_then(|id| program.specs[*id].input_tensors().next());
         let Some(t) = input else { continue };
-        let facts = missing::aligned(&program, t, tensor_map::UNIT);
+        let facts = missing_facts::aligned(&program, t, tensor_map::UNIT);
         // One that no fact would align, or that is copied for another reason, is not spoken of.
         if facts.is_empty() {
             continue;

@@ -4,7 +4,7 @@ use super::facts::Facts;
 use super::mismatch::Mismatch;
 use crate::atom::Atom;
 use crate::descriptor;
-use crate::missing;
+use crate::missing_facts;
 use crate::operand::AtomOperand;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
@@ -119,7 +119,8 @@ pub(super) fn alignment(
     if let Some(swizzle) = buffer.swizzle {
         found = found.min(1 << swizzle.base().min(30));
     }
-    aligned(found, operand).map_err(|m| m.lacking(|| missing::begins_aligned(p, t, operand.align)))
+    aligned(found, operand)
+        .map_err(|m| m.lacking(|| missing_facts::begins_aligned(p, t, operand.align)))
 }
 
 /// Checks that one descriptor names the operand, and that the descriptor is equal for all threads

@@ -13,7 +13,7 @@ use super::tv::Known;
 use super::unfit::Unfit;
 use crate::matching::{self, Mismatch};
 use crate::model::Costing;
-use carbyne_atoms::{Atom, AtomTable, missing};
+use carbyne_atoms::{Atom, AtomTable, missing_facts};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
@@ -223,5 +223,5 @@ pub(crate) fn lacking(
         Mismatch::Align { operand, want, .. } => (*operand, *want),
         _ => return mismatch,
     };
-    mismatch.lacking(|| missing::aligned(p, of(operand), want))
+    mismatch.lacking(|| missing_facts::aligned(p, of(operand), want))
 }
