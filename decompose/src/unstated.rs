@@ -1,4 +1,4 @@
-//! What is said where a faster kernel is not written since a fact about symbols is not stated.
+//! Warnings about faster kernels that are not written because a fact about symbols is not stated.
 
 use crate::explain::Width;
 use crate::explain::wider::Widening;
@@ -14,11 +14,10 @@ use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
-/// Facts about symbols that nobody has stated, and with which the kernels of a spec would be
-/// faster.
+/// Facts about symbols that are not stated and would make the kernels of a spec faster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unstated {
-    /// Where the spec stands.
+    /// The place of the spec.
     pub span: Span,
     /// The facts.
     pub facts: Vec<Fact>,

@@ -98,58 +98,60 @@ pub(crate) struct Planned {
     pub rankings: Vec<Ranking>,
 }
 
-/// What was looked at for one kernel.
+/// The instances that were compared for a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking {
     /// The kernel's name.
     pub kernel: String,
-    /// Where the strategy that was chosen stands, if it is a user's.
+    /// The chosen strategy, if it is a user's.
     pub theirs: Option<Theirs>,
-    /// Instances, best first.
+    /// The instances, best first.
     pub instances: Vec<Ranked>,
-    /// Strategies without any instance, and why.
+    /// Strategies without any instance, and the reasons.
     pub others: Vec<(String, String)>,
-    /// Tiles of the strategy that was chosen that are larger than the one that was, and why none of
-    /// them was.
+    /// Tiles of the chosen strategy that are larger than the chosen one, and the reasons why they
+    /// were not chosen.
     pub larger: Vec<(String, String)>,
-    /// Instances that were enumerated, and how many of them had layouts solved.
+    /// The number of instances that were enumerated, and the number of them whose layouts were
+    /// solved.
     pub counts: (usize, usize),
-    /// Where the spec stands.
+    /// The place of the spec.
     pub span: Span,
-    /// A better one, which is not written since it cannot be for all sizes that symbols may have.
+    /// A better instance that is not written, because it is not possible for all sizes of the
+    /// symbols.
     pub given_up: Option<GivenUp>,
 }
 
-/// An instance that would be better than what is written, and cannot be for all sizes that symbols
-/// may have.
+/// An instance that is better than the written one, but not possible for all sizes of the symbols.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenUp {
     /// The strategy and its parameters.
     pub by: String,
-    /// Estimated cycles, with numbers in the places of the symbols.
+    /// Estimated cycles, with numbers in place of the symbols.
     pub cycles: f64,
-    /// Why it cannot be.
+    /// Why the instance is not possible.
     pub why: String,
-    /// Facts about symbols with which one as good is written: stated, and tried. None where they
-    /// are not found, or not looked for.
+    /// Facts about symbols with which an equally good instance is written; they have been stated
+    /// and tried. Empty if no such facts were found or looked for.
     pub facts: Vec<Fact>,
 }
 
 /// An instance of a strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
-    /// The strategy and its parameters, as `by=` has it.
+    /// The strategy and its parameters, in the form of `by=`.
     pub by: String,
-    /// Cycles that it takes at least; none where it cannot be.
+    /// A lower bound of its cycles; `None` if it is not possible.
     pub bound: Option<f64>,
-    /// Estimated cycles, where its layouts were solved.
+    /// Estimated cycles, if its layouts were solved.
     pub cycles: Option<f64>,
-    /// Whether a thread holds more at once than it has registers: all that does not comes first.
+    /// Whether a thread holds more values at once than it has registers. Instances that do not
+    /// spill come first.
     pub spills: bool,
-    /// Whether the bound leaves out the kernels that other strategies decompose. Such an instance
-    /// is solved only if nothing else is left.
+    /// Whether the bound leaves out kernels that other strategies decompose. Such an instance is
+    /// solved only if nothing else is left.
     pub partial: bool,
-    /// Why it cannot be.
+    /// Why it is not possible.
     pub refused: Option<String>,
 }
 
