@@ -68,7 +68,7 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Wrong::At(point) => f.write_str(point),
-            Wrong::TooLarge => f.write_str("it has too many points to be looked at one by one"),
+            Wrong::TooLarge => f.write_str("it has too many points to check each of them"),
         }
     }
 }
@@ -282,7 +282,8 @@ fn check_gemm(
                         if *known != to {
                             let name = ["m", "n", "k"][dim];
                             return Err(Wrong::At(format!(
-                                "{name} = {from} of the instruction is both {known} and {to} of the block"
+                                "{name} = {from} of the instruction is both {known} and {to} of \
+                                 the block"
                             )));
                         }
                     }

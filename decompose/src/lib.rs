@@ -346,7 +346,7 @@ fn blamed(errors: Diagnostics, all: &[(Span, Theirs)]) -> Diagnostics {
         let of = |(at, _): &&(Span, Theirs)| at.start <= d.span.start && d.span.start < at.end;
         match all.iter().find(of).map(|(_, theirs)| theirs) {
             Some(theirs) if d.code == Code::Internal => {
-                let message = format!("what {theirs} writes is refused: {}", d.message);
+                let message = format!("{theirs} writes an invalid body: {}", d.message);
                 let help = "correct the body of the strategy";
                 let own = Diagnostic { code: Code::NoStrategy, message, ..d };
                 own.help(help)
@@ -707,13 +707,14 @@ fn endless(p: &Program, want: &Want) -> Diagnostic {
     let scalar = t.map_or_else(String::new, |t| format!(" ({})", p.scalar_of(t)));
     let kind = spec.kind;
     let message = format!(
-        "after {MAX_ROUNDS} detours {name}{scalar} is still not where this {kind} wants it"
+        "after {MAX_ROUNDS} detours {name}{scalar} is still not in a place that this {kind} accepts"
     );
-    let label =
-        format!("no instruction of this {kind} takes {name} as it lies, nor as detours bring it");
+    let label = format!(
+        "no instruction of this {kind} accepts {name} in its layout, or in one that detours reach"
+    );
     let help = format!(
-        "state the layout that the threads are to have, `RF{{tv=..}}`, of the tensor that {name} is moved to; or convert \
-         {name} to a type of 8 bits or more before, by a spec of its own"
+        "state the thread-value layout, `RF{{tv=..}}`, of the tensor that {name} is moved to; or \
+         first convert {name} to a type of at least 8 bits, by a separate spec"
     );
     Diagnostic::new(Code::NotDecomposed, spec.span, message).label(label).help(help)
 }
@@ -752,7 +753,7 @@ fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
         .map(|(_, spec)| {
             let message = format!("`tile=` of a {} inside a body", spec.kind);
             Diagnostic::new(Code::PinsConflict, spec.span, message)
-                .label("its operands are what a block computes")
+                .label("its operands are already one tile of a block")
                 .help("remove it, and tile the operands: `%A.tile([64,32])[@i, k]`")
         })
         .collect();
@@ -1045,7 +1046,8 @@ fn plan(
     }
     match program.kernels.iter().find(|k| program.specs[**k].body.is_none()) {
         Some(open) => {
-            let message = format!("it is not decomposed after {MOST_PLANS} cuts into kernels");
+            let message =
+                format!("it is still not decomposed after {MOST_PLANS} divisions into kernels");
             let help = "write several specs, with tensors in GL between them";
             let span = program.specs[*open].span;
             Err(one(Diagnostic::new(Code::NoStrategy, span, message).help(help)))

@@ -46,7 +46,7 @@ pub(crate) fn of_copied(
         let (unit, how) = (tensor_map::UNIT, stated::said(generated.module, &facts));
         let d = Diagnostic::warning(Code::Unstated, spec.span, message)
             .label(format!("rows are not known to begin at multiples of {unit} bytes"))
-            .help(format!("state {how}, if it is so: then nothing is copied to align rows"));
+            .help(format!("state {how} if it holds: then nothing is copied to align rows"));
         warnings.push(d);
         all.push(Unstated { span: spec.span, facts });
     }
@@ -195,7 +195,7 @@ pub(crate) fn with_narrow(
         };
         let warning = Diagnostic::warning(Code::Unstated, span, message)
             .label(format!("vectors of {then} bytes are not known to be aligned and whole"))
-            .help(format!("state {}, if it is so", stated::said(module, &facts)));
+            .help(format!("state {} if it holds", stated::said(module, &facts)));
         d.warnings.push(d.tile.noted(warning));
         d.unstated.push(Unstated { span, facts });
     }
@@ -222,20 +222,20 @@ fn add<T: PartialEq>(all: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
 
 fn of_given_up(module: &Module, ranking: &Ranking, given_up: &GivenUp) -> Diagnostic {
     let GivenUp { by, cycles, why, facts } = given_up;
-    let message = format!("{by} cannot be written for all sizes of the symbols");
+    let message = format!("{by} does not work for all sizes of the symbols");
     let d = Diagnostic::warning(Code::Unstated, ranking.span, message).label(why.clone());
     let Some(own) = ranking.instances.first() else { return d };
     let takes = own.cycles.or(own.bound).unwrap_or_default();
     let name = own.by.split('[').next().unwrap_or_default();
     d.note(format!(
-        "{} is written instead: {takes:.0} cycles are estimated, {cycles:.0} of the other",
+        "{} is used instead: it takes an estimated {takes:.0} cycles, the other {cycles:.0}",
         own.by
     ))
     .help(match &facts[..] {
-        [] => format!(
-            "define sizes that are always the same by `let`; to take what is written, pin `by={name}`"
-        ),
-        facts => format!("state {}, if it is so", stated::said(module, facts)),
+        [] => {
+            format!("define constant sizes by `let`, or accept the used strategy with `by={name}`")
+        }
+        facts => format!("state {} if it holds", stated::said(module, facts)),
     })
 }
 

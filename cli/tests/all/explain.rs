@@ -421,7 +421,7 @@ fn a_leaf_that_lacks_a_fact_names_it_as_its_fix() {
     let said = carbyne(&["decompose", "-", "--arch", "sm_80"], &fixed).ok();
     assert!(said.text().contains("atom=ld.global.b128"), "{}", said.text());
     let refused = carbyne(&["decompose", "-", "--arch", "sm_80"], src);
-    assert!(refused.stderr.contains("state `where N % 8 == 0`, if it is so"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("state `where N % 8 == 0` if it holds"), "{}", refused.stderr);
 }
 
 /// What is explained is what is written, also where the best instance cannot be for all sizes.

@@ -228,7 +228,7 @@ fn shorter(d: Diagnostic) -> Diagnostic {
         return d;
     }
     let longer = Search::default().budget;
-    d.help(format!("`carbyne decompose` looks at {longer} choices, and may find a better one"))
+    d.help(format!("`carbyne decompose` tries {longer} choices, and may find a better one"))
 }
 
 /// Whether a name contains a pattern, in which `*` stands for any text.

@@ -514,7 +514,10 @@ impl Choosing<'_> {
                     return Ok(Written { module, more, taken: i, refused: given_up });
                 }
                 Err(Unsolved::Shared) => {
-                    keep("over symbols a block needs more shared memory than it has".to_owned());
+                    keep(
+                        "with symbolic sizes a block needs more shared memory than there is"
+                            .to_owned(),
+                    );
                 }
                 Err(Unsolved::Errors(errors)) => {
                     given_up.get_or_insert_with(|| first(&errors));
@@ -534,21 +537,19 @@ impl Choosing<'_> {
         let all = over.matches.iter().map(|m| self.unbounded(&m.graph)).find(|all| !all.is_empty());
         let empty = over.matches.iter().map(|m| self.maybe_empty(&m.graph));
         let bounds = empty.chain(all).find(|all| !all.is_empty()).map(|all| all.join(", "));
-        let message = "no strategy can be written for all sizes that the symbols may have";
-        Err(Box::new(
-            Diagnostic::new(Code::NoStrategy, spec, message).label(why).help(
-                match (missing.or(bounds), over.symbols.unbounded()) {
-                    (Some(fact), _) => format!("state `where {fact}`, or write the body"),
-                    (None, Some((of, true))) => format!(
-                        "state how large it is at most, `where {of} <= 65536`, or write the body"
-                    ),
-                    (None, Some((of, false))) => format!(
-                        "state more of the symbols, what divides them: `where {of} % 8 == 0`; or write the body"
-                    ),
-                    (None, None) => "write the body".to_owned(),
-                },
-            ),
-        ))
+        let message = "no strategy works for all sizes of the symbols";
+        Err(Box::new(Diagnostic::new(Code::NoStrategy, spec, message).label(why).help(
+            match (missing.or(bounds), over.symbols.unbounded()) {
+                (Some(fact), _) => format!("state `where {fact}`, or write the body"),
+                (None, Some((of, true))) => {
+                    format!("state an upper bound, `where {of} <= 65536`, or write the body")
+                }
+                (None, Some((of, false))) => format!(
+                    "state a divisor of the symbol, `where {of} % 8 == 0`, or write the body"
+                ),
+                (None, None) => "write the body".to_owned(),
+            },
+        )))
     }
 
     /// The module of an instance, written of symbols; or why there is none, and a fact that is
@@ -556,7 +557,7 @@ impl Choosing<'_> {
     fn over_symbols(&self, over: &Over<'_>, i: usize) -> Result<Module, (String, Option<String>)> {
         let c = &over.candidates[i];
         let m = &over.matches[c.of];
-        let whole = "its tiles would not be whole for all sizes".to_owned();
+        let whole = "its tiles do not divide the tensors for all sizes".to_owned();
         let written = over.symbols.written(m, &c.numbers).ok_or((whole, None))?;
         let of_numbers = Instance::of(m, &c.numbers);
         let instance = Instance { symbols: written, sizes: Some(over.symbols), ..of_numbers };

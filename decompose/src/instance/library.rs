@@ -106,7 +106,7 @@ impl Strategies {
         let other = |s: &&Stmt| !matches!(s.kind, StmtKind::Def(_) | StmtKind::Let(_));
         if let Some(stmt) = module.items.iter().find(other) {
             let message =
-                "more than strategies, sub-specs and constants stands in a file of strategies";
+                "a file of strategies contains more than strategies, sub-specs and constants";
             let mut errors = Diagnostics::default();
             errors.push(
                 Diagnostic::new(Code::SubSpec, stmt.span, message)

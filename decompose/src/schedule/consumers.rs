@@ -77,17 +77,18 @@ pub(crate) fn apply(
 }
 
 fn one_group(asked: Span) -> Diagnostic {
-    let message =
-        "one group of threads consumes: a block has one tile, which two do not take in turn";
+    let message = "a block has one tile, so only one group of threads consumes";
     Diagnostic::warning(Code::Stages, asked, message).label("asked for here").help(
-        "let blocks walk over tiles, `for (t = @b; t < TILES; t += BLOCKS)`, or write `consumers=1`",
+        "let blocks walk over tiles, `for (t = @b; t < TILES; t += BLOCKS)`, or write \
+         `consumers=1`",
     )
 }
 
 fn unfed(asked: Span) -> Diagnostic {
-    let message = "no producer copies for the kernel: its loops are not filled by the copy engine";
+    let message = "the kernel has no producer: the copy engine does not fill its loops";
     Diagnostic::warning(Code::Stages, asked, message).label("asked for here").help(
-        "let a loop with `stages=` move factors to shared memory that its MatMul alone reads, or remove `consumers=`",
+        "let a loop with `stages=` move factors to shared memory that only its MatMul reads, or \
+         remove `consumers=`",
     )
 }
 

@@ -24,14 +24,14 @@ use std::rc::Rc;
 /// How long to search.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// Choices to look at, each a fraction of a millisecond.
+    /// Choices to try; each takes a fraction of a millisecond.
     pub budget: u64,
     /// Leaves to keep, best first.
     pub top: usize,
-    /// Whether to look at branches that cannot be cheaper, too.
+    /// Whether to visit branches that cannot be cheaper as well.
     pub exhaustive: bool,
-    /// Multiprocessors of the machine that choices are costed for; those of the architecture's
-    /// usual card where none.
+    /// Multiprocessors of the card for which costs are computed. `None` stands for the usual card of
+    /// the architecture.
     pub sms: Option<u32>,
 }
 

@@ -43,13 +43,13 @@ pub enum Unscheduled {
     #[error("the threads of the block are not known")]
     Threads,
     /// The text synchronizes the loop itself.
-    #[error("line {0} synchronizes by itself")]
+    #[error("line {0} has its own synchronization")]
     Synchronized(u32),
     /// The threads that execute a statement are not one group.
     #[error("several groups of threads execute line {0}")]
     Parted(u32),
     /// The place of a tensor is stated, so it may share it with others.
-    #[error("where `%{0}` lies is stated")]
+    #[error("the place of `%{0}` is stated")]
     Placed(String),
     /// A statement is never executed, as far as is known.
     #[error("line {0} is never executed")]

@@ -127,7 +127,7 @@ pub enum Unsolvable {
     #[error("the loop has no operations")]
     Empty,
     /// The problem is larger than the solver accepts.
-    #[error("the loop has {0} {1}, of at most {2}")]
+    #[error("the loop has {0} {1}, but at most {2} are allowed")]
     TooMany(usize, &'static str, usize),
     /// A number is out of range.
     #[error("the operation `{operation}` has {what} of {value}")]
@@ -140,7 +140,7 @@ pub enum Unsolvable {
         value: i64,
     },
     /// The problem refers to something that it does not contain.
-    #[error("{0} {1} is none of the problem's")]
+    #[error("the problem has no {0} {1}")]
     Unknown(&'static str, usize),
     /// An operation would wait for itself within one iteration.
     #[error("the operation `{0}` waits for itself within one iteration")]
