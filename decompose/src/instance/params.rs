@@ -375,10 +375,15 @@ pub(crate) fn unsatisfied(def: &Def, given: &Numbers, condition: &str) -> String
     let known = def.params.iter().filter(|p| p.choices.is_none());
     let known = known.filter(|p| words.contains(p.name.text.as_str())).filter_map(|p| {
         let (name, n) = (&p.name.text, given.get(&p.name.text)?);
-        let typed = |ty: &ResultType| matches!(ty.attrs.first(), Some(TypeAttr::Scalar(s)) if s.text == *name);
+        let typed = |ty: &ResultType| match ty.attrs.first() {
+            Some(TypeAttr::Scalar(s)) => s.text == *name,
+            _ => false,
+        };
         let of = operands().find(|(_, ty)| ty.as_ref().is_some_and(typed));
         Some(match of.filter(|_| p.is_type) {
-            Some((operand, _)) => format!("{name} = {n}, the bits of the type of %{}", operand.text),
+            Some((operand, _)) => {
+                format!("{name} = {n}, the bits of the type of %{}", operand.text)
+            }
             None => format!("{name} = {n}"),
         })
     });

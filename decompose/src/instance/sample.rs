@@ -215,7 +215,10 @@ fn strides(ty: Option<&ResultType>) -> impl Iterator<Item = &TupleExpr> {
 
 /// Whether a parameter is what operands lie by.
 fn is_stride(def: &Def, name: &str) -> bool {
-    let is = |t: &TupleExpr| matches!(t, TupleExpr::Leaf(Expr { kind: ExprKind::Name(n), .. }) if n == name);
+    let is = |t: &TupleExpr| match t {
+        TupleExpr::Leaf(Expr { kind: ExprKind::Name(n), .. }) => n == name,
+        _ => false,
+    };
     def.inputs.iter().chain(&def.outputs).any(|(_, ty)| strides(ty.as_ref()).any(is))
 }
 

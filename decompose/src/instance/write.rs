@@ -591,7 +591,10 @@ fn fold_all(stmts: &mut [Stmt]) {
         parts_mut_where(stmt, &mut |part| {
             if let PartMut::View(view, _) = part {
                 let nothing = |n: &Expr| eval(n, &none) == Some(0);
-                view.ops.retain(|op| !matches!(op, ViewOp::Pad(by) if by.before.iter().chain(&by.behind).all(nothing)));
+                view.ops.retain(|op| match op {
+                    ViewOp::Pad(by) => !by.before.iter().chain(&by.behind).all(nothing),
+                    _ => true,
+                });
             }
             true
         });

@@ -53,7 +53,10 @@ pub(crate) fn apply(
         let (Some((_, threads)), Some(body)) = (spec.both(), &spec.body) else { continue };
         let (cta, body) = (threads.base.text.clone(), body.clone());
         let of = |p: &&Producer| {
-            let allocates = |s: &Stmt| matches!(&s.kind, StmtKind::Allocate { name, .. } if name.text == p.full);
+            let allocates = |s: &Stmt| match &s.kind {
+                StmtKind::Allocate { name, .. } => name.text == p.full,
+                _ => false,
+            };
             p.exec.1 == cta && body.stmts.iter().any(allocates)
         };
         let all: Vec<&Producer> = producers.iter().filter(of).collect();

@@ -30,8 +30,8 @@ pub struct Search {
     pub top: usize,
     /// Whether to visit branches that cannot be cheaper as well.
     pub exhaustive: bool,
-    /// Multiprocessors of the card for which costs are computed. `None` stands for the usual card of
-    /// the architecture.
+    /// Multiprocessors of the card for which costs are computed. `None` stands for the usual card
+    /// of the architecture.
     pub sms: Option<u32>,
 }
 

@@ -112,8 +112,8 @@ impl Kernels {
     /// Tensors lie at their addresses, and nothing else accesses them until it returns.
     ///
     /// # Errors
-    /// The errors of [`Call::plan`]; [`Code::BadInput`](carbyne_ir::diag::Code::BadInput) for a tensor
-    /// that the simulator does not support; those of [`carbyne_simulate::simulate`].
+    /// The errors of [`Call::plan`]; [`Code::BadInput`](carbyne_ir::diag::Code::BadInput) for a
+    /// tensor that the simulator does not support; those of [`carbyne_simulate::simulate`].
     #[expect(unsafe_code, reason = "reads and writes memory of others")]
     pub unsafe fn simulate(
         &self,

@@ -62,7 +62,10 @@ pub enum Unscheduled {
 /// The innermost loops with `stages=` of a kernel, in text order. Loops over slices, which are
 /// unrolled, are no such loops.
 pub(crate) fn loops(p: &Program, kernel: SpecId) -> Vec<&Stmt> {
-    let staged = |s: &&Stmt| matches!(s.kind, StmtKind::For { stages: 2.., unroll, .. } if unroll != Unroll::Full);
+    let staged = |s: &&Stmt| match s.kind {
+        StmtKind::For { stages: 2.., unroll, .. } => unroll != Unroll::Full,
+        _ => false,
+    };
     let inner = |s: &&Stmt| p.walk(p.inside(s).0).stmts().any(|s| staged(&s));
     p.walk_body(kernel).stmts().filter(staged).filter(|s| !inner(s)).collect()
 }

@@ -133,7 +133,10 @@ pub(super) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option
     shared(p, &rings, &uses)?;
     found.later_writes(kernel_id, stmt, (loops, &roles), &uses)?;
     for role in &roles {
-        let of = |s: &Stmt| matches!(&s.kind, StmtKind::ThreadDef { name, .. } if name.text == role.exec.1.base.text);
+        let of = |s: &Stmt| match &s.kind {
+            StmtKind::ThreadDef { name, .. } => name.text == role.exec.1.base.text,
+            _ => false,
+        };
         if let Some(own) = Walk::new(&body.stmts).stmts().find(|s| of(s)) {
             let why = "a role is named inside of the loop";
             return Err(Kept::at(why, own.span, "it is named here")
