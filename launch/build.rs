@@ -1,10 +1,10 @@
-//! Compiles the forwarders of `driver/forwarders.rs` into a static library, for the feature `gpu`.
+//! Compiles `driver/forwarders.rs` to a static library, for the feature `gpu`.
 //!
-//! The compiler is the one that Cargo uses, and an `.rlib` is an archive with an index: neither a C
-//! compiler nor `ar` is needed. All of it is linked (`+whole-archive`), before the library `cuda`
-//! that `cust` asks for: that one is an empty archive (`.cargo/config.toml` names its folder), and
-//! where a toolkit's own is found instead, nothing is left for it to define, and the linker drops
-//! it.
+//! It uses the compiler that Cargo uses. An `.rlib` is an archive with an index, so that neither a
+//! C compiler nor `ar` is needed. The whole library is linked (`+whole-archive`) before the library
+//! `cuda` that `cust` requires. That one is an empty archive, whose folder `.cargo/config.toml`
+//! names. If a toolkit's own library is found instead, all its functions are already defined, and
+//! the linker drops it.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,14 +1,14 @@
-//! Architectures and what an atom requires of one.
+//! Architectures, and the requirements of atoms on them.
 //!
-//! Invariant: this is the only file that compares architectures. [`Arch`] has no order of its own,
-//! so that nobody else can; ask [`ArchReq::supports`].
+//! Invariant: only this file compares architectures. [`Arch`] does not implement `Ord`; use
+//! [`ArchReq::supports`].
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 use std::fmt;
 use std::str::FromStr;
 
-/// A GPU architecture that the table knows.
+/// A GPU architecture of the atom table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Arch {
     /// Volta, compute capability 7.0.
@@ -21,9 +21,9 @@ pub enum Arch {
     Sm86,
     /// Ada, 8.9.
     Sm89,
-    /// Hopper, 9.0, its features that later architectures keep.
+    /// Hopper, 9.0: the features that later architectures keep.
     Sm90,
-    /// Hopper with the features that exist on 9.0 only.
+    /// Hopper with the features that only 9.0 has.
     Sm90a,
 }
 
@@ -45,12 +45,12 @@ impl Arch {
         }
     }
 
-    /// `sm_80`: what NVRTC's `--gpu-architecture` takes to make machine code.
+    /// The value of NVRTC's `--gpu-architecture` for machine code: `sm_80`.
     pub fn nvrtc_name(self) -> &'static str {
         self.as_str()
     }
 
-    /// `compute_80`: what NVRTC's `--gpu-architecture` takes to make PTX.
+    /// The value of NVRTC's `--gpu-architecture` for PTX: `compute_80`.
     pub fn compute_name(self) -> &'static str {
         match self {
             Arch::Sm70 => "compute_70",
@@ -75,9 +75,10 @@ impl Arch {
         }
     }
 
-    /// Whether a device of that compute capability runs what is compiled for this architecture.
-    /// Machine code runs on later minor versions of one major version, PTX on everything later;
-    /// features that exist on one device only bind both to it.
+    /// Whether a device with this compute capability runs code that is compiled for this
+    /// architecture. Machine code runs on later minor versions of the same major version. PTX runs
+    /// on all later versions. Features of `sm_90a` exist on one version only and bind both kinds of
+    /// code to it.
     pub fn runs_on(self, device: (u32, u32), machine_code: bool) -> bool {
         let own = self.capability();
         match self {
@@ -87,7 +88,7 @@ impl Arch {
         }
     }
 
-    /// The later one.
+    /// The later one of the two architectures.
     pub(crate) fn later(self, other: Arch) -> Arch {
         if self.rank() < other.rank() { other } else { self }
     }
@@ -113,7 +114,7 @@ impl FromStr for Arch {
     }
 }
 
-/// A name that is no architecture of the table.
+/// The error for a name that is no architecture of the atom table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownArch {
     /// The text.
@@ -126,7 +127,7 @@ impl UnknownArch {
         Code::UnknownArch
     }
 
-    /// The way out: the names that are known.
+    /// The help of the message: the known names.
     pub fn help(&self) -> String {
         let known: Vec<String> = Arch::ALL.iter().map(|a| format!("`{a}`")).collect();
         format!("use one of {}", known.join(", "))
@@ -142,25 +143,25 @@ impl UnknownArch {
 
 impl fmt::Display for UnknownArch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A longer name is not shown whole: it is whatever stood in the text.
+        // The text may be long; the message shows its first 32 characters.
         let shown: String = self.found.chars().take(32).collect();
-        write!(f, "the atom table knows no architecture `{shown}`")
+        write!(f, "unknown architecture `{shown}`")
     }
 }
 
 impl std::error::Error for UnknownArch {}
 
-/// What an atom requires of the architecture.
+/// The requirement of an atom on the architecture.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ArchReq {
-    /// This one and later ones.
+    /// This architecture and later ones.
     Since(Arch),
-    /// This one only: features of `sm_90a` exist nowhere else.
+    /// This architecture only. The features of `sm_90a` exist on no other.
     Exactly(Arch),
 }
 
 impl ArchReq {
-    /// Whether `arch` has what is required.
+    /// Whether `arch` meets the requirement.
     pub fn supports(self, arch: Arch) -> bool {
         match self {
             ArchReq::Since(first) => arch.rank() >= first.rank(),
@@ -194,7 +195,7 @@ mod tests {
     fn an_unknown_name_lists_the_known_ones() {
         let err = "sm_99".parse::<Arch>().unwrap_err();
         assert_eq!(err.code().as_str(), "V0226");
-        assert_eq!(err.to_string(), "the atom table knows no architecture `sm_99`");
+        assert_eq!(err.to_string(), "unknown architecture `sm_99`");
         for arch in Arch::ALL {
             assert!(err.help().contains(&format!("`{arch}`")));
         }

@@ -1,22 +1,25 @@
-//! An atom, one entry of the table: what an instruction computes, with which threads, on which
-//! values, at what cost, and how it is written.
+//! An atom: one entry of the atom table. It states what an instruction computes, which threads
+//! execute it, which values they hold, what it costs, and its CUDA text.
 //!
 //! Conventions that every consumer may rely on:
-//! - Threads are numbered in the order of [`Atom::thread_layout`]; for a warp that is the lane.
-//! - [`AtomOperand::tv`] has two modes (T, V) and gives the column-major index in
-//!   [`AtomOperand::tile`], counted in units of [`AtomOperand::elem`]. V counts one thread's values
-//!   in the order of its registers, low bits first.
-//! - Tiles of a MatMul are A\[m,k\], B\[k,n\], D\[m,n\]; where l > 1 the batch l is the first mode:
-//!   A\[l,m,k\]. Tiles of a Move have their first mode consecutive in memory, and source and
-//!   destination share one tile: they name the same element by the same index. So do the operands
-//!   of unary and binary atoms.
-//! - A stride of 0 in the T mode of a read operand means that several threads name one element:
-//!   lanes whose addresses `ldmatrix.x1` ignores name the rows of the lanes that it reads, which
-//!   keeps every address valid. Of a written operand it means that several threads hold the
-//!   element; in memory only the first of them writes it, as `stmatrix.x1` does.
-//! - An operand in memory is found by the address that each thread gives, or by one descriptor of
-//!   the whole tile ([`Addressing::Descriptor`]), which follows from the layout of the view: its T
-//!   mode has stride 0.
+//! - Threads are numbered in the order of [`Atom::thread_layout`]. For a warp this number is the
+//!   lane.
+//! - [`AtomOperand::tv`] has two modes (T, V). It gives the column-major index in
+//!   [`AtomOperand::tile`], in units of [`AtomOperand::elem`]. V counts the values of one thread in
+//!   the order of its registers, low bits first.
+//! - Tiles of a MatMul are A\[m,k\], B\[k,n\], D\[m,n\]. With l > 1 the batch l is the first mode:
+//!   A\[l,m,k\].
+//! - The first mode of a Move's tile is consecutive in memory. Source and destination share one
+//!   tile: the same index names the same element in both. The operands of unary and binary atoms
+//!   share one tile in this way too.
+//! - A stride of 0 in the T mode of a read operand means that several threads name one element. For
+//!   example, the lanes whose addresses `ldmatrix.x1` ignores name the rows of the lanes that it
+//!   reads, so that every address is valid.
+//! - A stride of 0 in the T mode of a written operand means that several threads hold the element.
+//!   In memory only the first of them writes it, as `stmatrix.x1` does.
+//! - Each thread gives the address of an operand in memory, or one descriptor names the whole tile
+//!   ([`Addressing::Descriptor`]). The layout of the view determines the descriptor, and the T mode
+//!   of such an operand has stride 0.
 
 use crate::arch::ArchReq;
 use crate::template::Template;
@@ -27,122 +30,126 @@ use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Memory;
 use std::fmt;
 
-pub use crate::bound::ErrorBound;
+pub use crate::error_bound::ErrorBound;
 pub use crate::number::{AtomNumber, NumberForm};
 pub use crate::operand::{Addressing, AsmClass, AtomOperand, Divisor, Elem, OperandAccess};
 
-/// One instruction variant.
+/// One variant of an instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atom {
-    /// `mma.m16n8k16.f32.f16`; unique in a table, and a word of the text format.
+    /// Unique in a table, and a word of the text format: `mma.m16n8k16.f32.f16`.
     pub name: &'static str,
-    /// Which architectures have it.
+    /// The architectures that have it.
     pub req: ArchReq,
-    /// What it computes.
+    /// The operation that it computes.
     pub op: AtomOp,
-    /// Threads that execute it together: 1, 8, 32, 128.
+    /// The number of threads that execute it together: 1, 8, 32 or 128.
     pub group: i64,
-    /// Where those threads are, as offsets from the first: `32:1`, `(4,2):(1,16)`; `1:0` for one.
+    /// The offsets of these threads from the first one: `32:1`, `(4,2):(1,16)`; `1:0` for one
+    /// thread.
     pub thread_layout: Layout,
-    /// Read operands first, in the order of the spec, then written ones.
+    /// Read operands in the order of the spec, then written operands.
     pub operands: Vec<AtomOperand>,
-    /// How much its operands hold.
+    /// How much data one execution handles.
     pub extent: Extent,
-    /// How long caches keep what it touches.
+    /// How long caches keep the data that it accesses.
     pub cache: CacheHint,
     /// Numbers in the template besides operands.
     pub numbers: Vec<AtomNumber>,
-    /// When its outputs may be read.
+    /// When other statements may read its outputs.
     pub visibility: Visibility,
-    /// Of a statement: whether it hands registers to asynchronous atoms, or back to the threads.
+    /// For a synchronization statement: whether it hands registers to asynchronous atoms, or back
+    /// to the threads.
     pub handover: Option<Handover>,
-    /// Of a MatMul: whether it implements `MatMul.set` too, `{accumulate}` in the template being 0.
+    /// For a MatMul: whether it also implements `MatMul.set`, with `{accumulate}` in the template
+    /// set to 0.
     pub sets: bool,
-    /// Of a product, a sum or a difference: whether the CUDA compiler may make one fused
-    /// multiply-add of a product and what adds it up, which leaves out the rounding of the product.
+    /// For a product, a sum or a difference: whether the CUDA compiler may contract a product and
+    /// the addition of its result to one fused multiply-add, which does not round the product.
     pub contracts: bool,
-    /// Whether ptxas makes a subroutine of a part of its text, such as the slow path of a division,
-    /// so that the kernel has a call (`CALL.REL.NOINC`). Found by disassembly of each atom's probe,
-    /// compiled by NVRTC 12.9 for sm_80 and sm_90a. Behind such a call the registers of a factor of
-    /// `wgmma` are taken for free: an atom that calls must not stand beside one of
-    /// [`Atom::keeps_factor`].
+    /// Whether ptxas compiles a part of its text to a subroutine, such as the slow path of a
+    /// division, so that the kernel contains a call (`CALL.REL.NOINC`). Found by disassembly of the
+    /// probe of each atom, compiled by NVRTC 12.9 for sm_80 and sm_90a. After such a call ptxas
+    /// treats the registers of a factor of `wgmma` as free. Therefore an atom that calls must not
+    /// stand beside an atom with [`Atom::keeps_factor`].
     pub calls: bool,
-    /// What it costs on the table's architecture.
+    /// Its cost on the architecture of the table.
     pub cost: Cost,
-    /// How it is written.
+    /// Its CUDA text.
     pub template: Template,
-    /// One instruction, or several that stand for one.
+    /// Whether it is one instruction or a sequence of several.
     pub kind: AtomKind,
-    /// How results are rounded.
+    /// How it rounds its results.
     pub rounding: Rounding,
-    /// The document and section title that define it.
+    /// The title of the document and of the section that define it.
     pub cite: &'static str,
 }
 
 impl Atom {
-    /// The operand of that name.
+    /// The operand with this name.
     pub fn operand(&self, name: &str) -> Option<&AtomOperand> {
         self.operands.iter().find(|o| o.name == name)
     }
 
-    /// The number of that name.
+    /// The number with this name.
     pub fn number(&self, name: &str) -> Option<&AtomNumber> {
         self.numbers.iter().find(|n| n.name == name)
     }
 
-    /// Whether a number says how many elements it reads: `valid=`, or where a tensor ends.
+    /// Whether it reads only as many elements as a number says: that of `valid=`, or the number of
+    /// elements up to the end of a tensor.
     pub fn counts(&self) -> bool {
         self.number("valid").is_some()
     }
 
-    /// Whether a thread may move each of its elements alone instead: a copy of a thread's own
-    /// values.
+    /// Whether a thread may move its elements one by one instead. This holds for a copy of one
+    /// thread's values.
     pub fn splits(&self) -> bool {
         self.op == AtomOp::Move && self.group == 1 && self.operands.len() == 2
     }
 
-    /// Whether an operand begins anywhere, and is read as the aligned vectors that hold it
-    /// ([`AtomOperand::around`]).
+    /// Whether it has an operand that may begin at any element ([`AtomOperand::around`]). Such an
+    /// atom reads the aligned vectors that contain the operand.
     pub fn begins_anywhere(&self) -> bool {
         self.operands.iter().any(|o| o.around > 0)
     }
 
-    /// Whether it implements specs of that kind.
+    /// Whether it implements specs of this kind.
     pub fn implements(&self, kind: SpecKind) -> bool {
         self.kinds().any(|own| own == kind)
     }
 
-    /// The specs that it implements; none of a statement.
+    /// The kinds of specs that it implements. Empty for a synchronization statement.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = SpecKind> {
         let set = self.sets.then_some(SpecKind::MatMulSet);
         self.op.spec_kind().into_iter().chain(set)
     }
 
-    /// Whether it is a MatMul that goes on behind the statement and reads its first factor from
-    /// registers: ptxas (CUDA 12.9 and 13.0) gives these registers to others behind a call, so that
-    /// the next product reads what is no factor.
+    /// Whether it is an asynchronous MatMul that reads its first factor from registers. ptxas (CUDA
+    /// 12.9 and 13.0) reuses these registers after a call, so that the next product would read
+    /// wrong values.
     pub fn keeps_factor(&self) -> bool {
         matches!(self.op, AtomOp::MatMul { .. })
             && !self.visibility.is_immediate()
             && self.operands.first().is_some_and(|a| a.allows(Memory::Rf))
     }
 
-    /// Whether it takes a literal, by whose reciprocal it multiplies.
+    /// Whether one of its operands is a literal divisor. The atom multiplies by the reciprocal.
     pub fn divides_by_literal(&self) -> bool {
         self.operands.iter().any(|o| o.divisor.is_some())
     }
 
-    /// Operands that are read, those also written included.
+    /// The operands that it reads, including those that it also writes.
     pub fn reads(&self) -> impl Iterator<Item = &AtomOperand> {
         self.operands.iter().filter(|o| o.access != OperandAccess::Write)
     }
 
-    /// Operands that are written, those also read included.
+    /// The operands that it writes, including those that it also reads.
     pub fn writes(&self) -> impl Iterator<Item = &AtomOperand> {
         self.operands.iter().filter(|o| o.access != OperandAccess::Read)
     }
 
-    /// How far a result may be from the exact one beyond rounding, where the atom states it.
+    /// The bound on the error of a result beyond rounding, if the atom states one.
     pub fn error_bound(&self) -> Option<ErrorBound> {
         match self.rounding {
             Rounding::Approximate(bound) | Rounding::MmaAligned(bound) => Some(bound),
@@ -155,7 +162,7 @@ impl Atom {
         self.group > 1
     }
 
-    /// The unit that its issue cycles keep busy.
+    /// The unit that its issue cycles occupy.
     pub fn unit(&self) -> Unit {
         match self.op {
             AtomOp::MatMul { .. } if self.group > 1 => Unit::Matrix,
@@ -177,17 +184,17 @@ impl Atom {
         }
     }
 
-    /// Whether an operand must lie in memory that other threads see.
+    /// Whether an operand must lie in memory that other threads can access.
     pub fn touches_memory(&self) -> bool {
         self.operands.iter().any(|o| !o.memory.contains(&Memory::Rf))
     }
 }
 
-/// What an atom computes.
+/// The operation of an atom.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AtomOp {
-    /// D = S, element by element. Where the atom has a number `valid`, only so many bytes of S are
-    /// read, as `valid=` says in elements, and the others become 0.
+    /// D = S, element by element. If the atom has a number `valid`, it reads only that many bytes
+    /// of S and sets the other bytes of D to 0. The attribute `valid=` of the spec counts elements.
     Move,
     /// D = op(D, S), element by element. The update of each element is atomic.
     Accumulate(AccumulateOp),
@@ -208,51 +215,51 @@ pub enum AtomOp {
     Binary(BinaryOp),
     /// D = A where P is true, else B.
     Select,
-    /// D = S reduced: all of its tile to one element.
+    /// D is the reduction of all elements of the tile of S to one element.
     Reduction(ReduceOp),
-    /// D = S of another lane: the tile is \[lane, value\], and `{lane}` in the template is what the
-    /// spec says with `lane=`. A lane that names none of the group keeps its own value.
+    /// D = S of another lane. The tile is \[lane, value\]. `{lane}` in the template is the value of
+    /// `lane=` in the spec. A thread keeps its own value if the group does not contain that lane.
     Shfl(ShflOp),
-    /// Every element of D becomes `value`.
+    /// Sets every element of D to `value`.
     Init,
-    /// A statement between specs. Its operand B is an mbarrier; `{map}` in the template is the
+    /// A synchronization statement. Its operand B is an mbarrier. `{map}` in the template is the
     /// address of a tensor map.
     Sync(SyncOp),
-    /// The statement `barrier`, of these threads.
+    /// The statement `barrier` for these threads.
     Barrier(BarrierScope),
-    /// P is not 0 in one lane of the group.
+    /// P becomes nonzero in one lane of the group.
     Elect,
 }
 
-/// What an instruction keeps busy besides the slot that it is issued in.
+/// The unit that an instruction occupies besides its issue slot.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// The units that multiply matrices.
+    /// Tensor cores.
     Matrix,
-    /// Those of special functions.
+    /// The units of special functions.
     Special,
-    /// Shared memory, or the way to global memory.
+    /// Shared memory, or the path to global memory.
     Memory,
-    /// Nothing else: arithmetic is done at the rate at which it is issued.
+    /// No other unit: the issue rate limits such arithmetic.
     Issue,
 }
 
-/// Whom a `barrier` names.
+/// The threads for which a `barrier` waits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BarrierScope {
     /// All threads of the block.
     Block,
     /// All lanes of one warp.
     Warp,
-    /// Some lanes of one warp: `{lanes}` is their mask.
+    /// Some lanes of one warp. `{lanes}` is their mask.
     Lanes,
-    /// Whole warps: `{threads}` is how many threads, `{barrier}` a number that the block uses for
-    /// them.
+    /// Whole warps. `{threads}` is the number of threads, `{barrier}` the index of the hardware
+    /// barrier.
     Warps,
 }
 
 impl AtomOp {
-    /// The spec that the atom implements; none for statements between specs.
+    /// The kind of spec that the atom implements. `None` for a synchronization statement.
     pub fn spec_kind(self) -> Option<SpecKind> {
         Some(match self {
             AtomOp::Move => SpecKind::Move,
@@ -292,77 +299,80 @@ impl fmt::Display for AtomOp {
     }
 }
 
-/// How much the operands of an atom hold.
+/// How the amount of data of one execution is determined.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Extent {
-    /// What their tiles say.
+    /// From the tiles of the operands.
     Tile,
-    /// A contiguous vector of any number of units on both sides: `{bytes}` is how many bytes.
+    /// Any number of units, contiguous in source and destination. `{bytes}` is the number of bytes.
     Vector,
-    /// A box of a tensor map of so many modes. In global memory `{c0}`, `{c1}` and so on are the
-    /// coordinates of its first element, the fastest mode first; in shared memory it is compact in
-    /// that order, swizzled as the map says.
+    /// A box of a tensor map with this number of modes. In global memory `{c0}`, `{c1}` and so on
+    /// are the coordinates of its first element, the fastest mode first. In shared memory the box
+    /// is compact in this order and swizzled as the tensor map says.
     Box(usize),
 }
 
-/// When the outputs of an atom may be read by the threads that executed it.
+/// When the threads that executed an atom may read its outputs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Visibility {
-    /// By the next statement.
+    /// In the next statement.
     Immediate,
-    /// After the issuing thread has committed its group of asynchronous copies and waited for it.
+    /// After the issuing thread has committed its group of asynchronous copies and waited for the
+    /// group.
     AsyncGroup,
-    /// After a wait for the phase of an mbarrier, `{bar}` in the template, that counts its bytes.
+    /// After a wait for the phase of an mbarrier that counts the bytes: `{bar}` in the template.
     Mbarrier,
-    /// After the issuing thread has committed its group of bulk copies and waited for it.
+    /// After the issuing thread has committed its group of bulk copies and waited for the group.
     BulkGroup,
-    /// After the warps have committed their group of `wgmma` and waited for it (`wgmma.commit`,
-    /// `wgmma.wait(n)`). Until then its registers may be neither read nor written, save by a
-    /// `wgmma` of the same shape that accumulates into them; nor may what it reads of shared memory
-    /// be written. Registers that other instructions wrote are passed to it by a `wgmma.fence`, and
-    /// so is the first use of an accumulator; shared memory that threads wrote, by a `fence.async`
-    /// of each and then a barrier (PTX ISA, Asynchronous Warpgroup Level Matrix Instructions).
+    /// After the warps have committed their group of `wgmma` and waited for the group
+    /// (`wgmma.commit`, `wgmma.wait(n)`). Until then no other instruction may read or write its
+    /// registers, except a `wgmma` of the same shape that accumulates into them. The shared memory
+    /// that it reads must not be written either. A `wgmma.fence` must stand before the first use of
+    /// an accumulator, and between the instructions that write its registers and the `wgmma`.
+    /// Between writes of threads to shared memory and the `wgmma` each writing thread executes a
+    /// `fence.async`, and then a barrier follows (PTX ISA, Asynchronous Warpgroup Level Matrix
+    /// Instructions).
     WgmmaGroup,
 }
 
-/// Who works on an instruction while its thread goes on.
+/// The unit that executes an instruction while its thread continues.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Worker {
-    /// Nobody: it is done when the thread goes on.
+    /// None: the instruction is complete before the thread continues.
     Nobody,
-    /// The engines that copy between memories.
+    /// A copy engine.
     Copies,
-    /// The units that multiply.
+    /// Tensor cores.
     Products,
 }
 
-/// By what its end is noticed.
+/// How a thread learns that an instruction is complete.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum End {
-    /// The next statement of the thread comes after it.
+    /// By program order: the next statement of the thread comes after it.
     Order,
-    /// Who issued it commits a group of such instructions, and waits for the group.
+    /// The issuing thread commits a group of such instructions and waits for the group.
     Group,
-    /// It counts on an mbarrier, for whose phase anybody may wait.
+    /// It counts on an mbarrier. Any thread may wait for the phase.
     Phase,
 }
 
-/// A row of the table of visibilities. Their questions are answered by this.
-struct Facts {
-    /// Who works on it while its thread goes on.
+/// The properties of one [`Visibility`]: one row of the table in [`Visibility::properties`].
+struct Properties {
+    /// The unit that executes the atom while its thread continues.
     worker: Worker,
-    /// By what its end is noticed.
+    /// How a thread learns that the atom is complete.
     end: End,
-    /// Whether memory is accessed in the asynchronous proxy: a `fence.async` stands between it and
-    /// accesses of threads.
+    /// Whether it accesses memory through the asynchronous proxy. A `fence.async` must stand
+    /// between it and accesses of threads.
     is_async_proxy: bool,
-    /// Whether registers are operands of it until its end.
+    /// Whether registers are in use until the atom is complete.
     holds_registers: bool,
 }
 
 impl Visibility {
-    /// The table of visibilities.
-    fn facts(self) -> Facts {
+    /// The table of all visibilities.
+    fn properties(self) -> Properties {
         let (worker, end, is_async_proxy, holds_registers) = match self {
             Visibility::Immediate => (Worker::Nobody, End::Order, false, false),
             Visibility::AsyncGroup => (Worker::Copies, End::Group, false, false),
@@ -370,72 +380,72 @@ impl Visibility {
             Visibility::BulkGroup => (Worker::Copies, End::Group, true, false),
             Visibility::WgmmaGroup => (Worker::Products, End::Group, true, true),
         };
-        Facts { worker, end, is_async_proxy, holds_registers }
+        Properties { worker, end, is_async_proxy, holds_registers }
     }
 
     /// Whether the next statement sees the results.
     pub fn is_immediate(self) -> bool {
-        self.facts().end == End::Order
+        self.properties().end == End::Order
     }
 
-    /// Whether it is a copy that goes on in the proxy of its thread, which commits it and waits for
-    /// it.
+    /// Whether it is an asynchronous copy in the generic proxy, for which the thread commits a
+    /// group and waits.
     pub fn is_async_copy(self) -> bool {
-        let Facts { worker, is_async_proxy, .. } = self.facts();
+        let Properties { worker, is_async_proxy, .. } = self.properties();
         worker == Worker::Copies && !is_async_proxy
     }
 
     /// Whether it is a copy in the asynchronous proxy.
     pub fn is_bulk(self) -> bool {
-        let Facts { worker, is_async_proxy, .. } = self.facts();
+        let Properties { worker, is_async_proxy, .. } = self.properties();
         worker == Worker::Copies && is_async_proxy
     }
 
-    /// Whether it counts on an mbarrier, which the statement names (`bar=`).
+    /// Whether it counts on an mbarrier, which the statement names with `bar=`.
     pub fn names_barrier(self) -> bool {
-        self.facts().end == End::Phase
+        self.properties().end == End::Phase
     }
 
-    /// Whether registers are operands of it until its end: threads may neither read nor write them
-    /// meanwhile.
+    /// Whether it uses registers until it is complete: threads must neither read nor write them
+    /// before.
     pub fn holds_registers(self) -> bool {
-        self.facts().holds_registers
+        self.properties().holds_registers
     }
 }
 
-/// What a statement does with the registers of atoms of [`Visibility::WgmmaGroup`].
+/// The effect of a statement on the registers of atoms with [`Visibility::WgmmaGroup`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Handover {
-    /// What the threads wrote to them before it is seen by the atoms after it.
+    /// Later atoms see the values that threads wrote to the registers before.
     ToAtoms,
-    /// What the atoms wrote to them is seen by the threads after it.
+    /// Later statements of the threads see the values that atoms wrote to the registers.
     ToThreads,
 }
 
-/// What one execution by one warp costs (an atom of one thread is executed by 32 at once; the four
-/// warps of an atom of 128 each take that long, side by side). Operands that may lie in registers
-/// or memory are counted as registers.
+/// The cost of one execution by one warp. 32 threads execute an atom of one thread at once. The
+/// four warps of an atom of 128 threads each take this long, in parallel. An operand that may lie
+/// in registers or in memory counts as registers.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Cycles for which the warp's scheduler or the unit behind it is busy.
+    /// Cycles for which the scheduler of the warp or the unit behind it is busy.
     pub issue_cycles: f64,
-    /// Cycles from issue until the outputs are there.
+    /// Cycles from issue until the outputs are available.
     pub completion_cycles: f64,
-    /// What a multiprocessor does at most per cycle by this atom.
+    /// The maximum throughput of a multiprocessor for this atom.
     pub per_sm_per_cycle: Rate,
-    /// Whether the architecture takes the instruction and has no unit for it: its assembler writes
-    /// a sequence of others, many times slower.
+    /// Whether the architecture has no unit for this instruction. The assembler then writes a
+    /// sequence of other instructions, which is many times slower.
     pub emulated: bool,
-    /// Where the numbers come from; `estimate` where nobody has measured.
+    /// The source of the numbers: a document, `measured`, or `estimate`.
     pub source: &'static str,
 }
 
-/// A rate of a multiprocessor.
+/// A throughput of a multiprocessor.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Rate {
     /// Bytes moved per cycle.
     Bytes(f64),
-    /// Results per cycle: multiply-adds for a MatMul, elements else.
+    /// Results per cycle: multiply-adds for a MatMul, elements for other specs.
     Ops(f64),
 }
 
@@ -451,41 +461,41 @@ impl Rate {
 /// Whether an atom is one instruction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AtomKind {
-    /// One machine instruction, or the same one for each value.
+    /// One machine instruction, or the same machine instruction once per value.
     Instruction,
-    /// Several, or a library function.
+    /// Several instructions, or a function of a library.
     Sequence {
-        /// What is computed.
+        /// The formula that it computes.
         formula: &'static str,
         /// The error bound.
         error: &'static str,
     },
 }
 
-/// How results are rounded: what the simulator does.
+/// How results are rounded. The simulator rounds in this way.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Rounding {
-    /// Bits are kept, or the result is always exact.
+    /// The result is exact, or a copy of the bits.
     Exact,
     /// The exact result is rounded once, to nearest even.
     Nearest,
-    /// The exact result is rounded once, to nearest, and away from zero where two are as near.
+    /// The exact result is rounded once, to nearest; ties are rounded away from zero.
     NearestAway,
-    /// a·b + c is rounded once, to nearest even; a sum over k is a chain of these.
+    /// a·b + c is rounded once, to nearest even. A sum over k is a chain of such operations.
     Fused,
-    /// The result is no farther from the exact one than the bound says. The simulator rounds the
-    /// exact result to nearest even; comparisons with a device, and of a body that uses the atom
-    /// with what its spec means, allow for the bound.
+    /// The distance of the result from the exact result is within the bound. The simulator rounds
+    /// the exact result to nearest even. The bound is added to the tolerance when results are
+    /// compared with those of a device, and when a body that uses the atom is compared with the
+    /// meaning of its spec.
     Approximate(ErrorBound),
-    /// Of integers: products and sums are exact, and the accumulator keeps their low bits.
+    /// Integers: products and sums are exact, and the accumulator keeps their low bits.
     Wrapping,
-    /// Products are exact; order and precision of the sum over k and the accumulator are
+    /// Products are exact. The order and the precision of the sum over k and the accumulator are
     /// unspecified (PTX ISA, Matrix multiply-accumulate operation using mma instruction). The
-    /// simulator sums exactly and rounds once to the accumulator's type; comparisons with a device
+    /// simulator sums exactly and rounds once to the accumulator's type. Comparisons with a device
     /// allow for the difference.
     MmaAccumulate,
-    /// As [`Rounding::MmaAccumulate`], and no farther from the exact sum than the bound says on top
-    /// of what that allows: products are aligned to the largest of them, and few bits of the others
-    /// are kept.
+    /// Like [`Rounding::MmaAccumulate`], with the bound as additional tolerance: the hardware
+    /// aligns all products to the largest one and keeps few bits of the others.
     MmaAligned(ErrorBound),
 }

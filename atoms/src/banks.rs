@@ -1,38 +1,38 @@
-//! The banks of shared memory, and how a warp's access is served.
+//! The banks of shared memory, and the number of cycles that a warp's access takes.
 //!
-//! A wavefront delivers at most one word of each bank. An access too wide for one is split by lanes
-//! first: two halves of a warp for 8 bytes a lane, four quarters for 16. Within such a *phase*,
-//! lanes that want different words of one bank wait for each other; lanes that want the same word
-//! do not.
+//! In one wavefront each bank delivers at most one word. An access that is too wide for one
+//! wavefront is split by lanes first: into two halves of a warp for 8 bytes per lane, into four
+//! quarters for 16. Within such a *phase*, lanes that need different words of one bank wait for
+//! each other. Lanes that need the same word do not wait.
 //!
-//! Invariant: the simulator, the solver and the pictures of accesses all count by this file.
+//! Invariant: the simulator, the solver and the pictures of accesses all count with this file.
 
 use std::ops::RangeInclusive;
 
-/// Banks of shared memory and their width.
+/// The banks of shared memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Banks {
     /// The number of banks.
     pub n: i64,
-    /// Bytes of one word: what a bank delivers at once.
+    /// The width of a bank in bytes: one word.
     pub bytes: i64,
 }
 
-/// Bytes of global memory that are fetched or written together; addresses are multiples of it (CUDA
-/// C++ Best Practices Guide, Coalesced Access to Global Memory).
+/// Bytes of global memory that are read or written together. Their address is a multiple of this
+/// size (CUDA C++ Best Practices Guide, Coalesced Access to Global Memory).
 pub const SECTOR_BYTES: i64 = 32;
 
 /// The banks of every architecture in the table.
 pub const BANKS: Banks = Banks { n: 32, bytes: 4 };
 
 impl Banks {
-    /// How many lanes of a warp, each accessing so many bytes, one phase serves.
+    /// The number of lanes of a warp in one phase, for `bytes` bytes per lane.
     #[must_use]
     pub fn lanes_per_phase(self, bytes: i64) -> usize {
         (self.n * self.bytes / bytes.max(1)).clamp(1, 32) as usize
     }
 
-    /// The words that an access of `bytes` at a byte address touches.
+    /// The words that an access of `bytes` bytes touches.
     #[must_use]
     pub fn words(self, address: i64, bytes: i64) -> RangeInclusive<i64> {
         address.div_euclid(self.bytes)..=(address + bytes - 1).div_euclid(self.bytes)
@@ -44,8 +44,8 @@ impl Banks {
         word.rem_euclid(self.n) as usize
     }
 
-    /// Wavefronts of a phase that touches these words, each named once: the most words that one
-    /// bank has to deliver.
+    /// The number of wavefronts of a phase: the largest number of these words in one bank. `words`
+    /// must be distinct.
     #[must_use]
     pub fn wavefronts(self, words: &[i64]) -> i64 {
         let mut few = [0i64; 64];

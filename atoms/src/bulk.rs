@@ -1,12 +1,12 @@
-//! Whether a bulk atom moves what a spec says, and what it moves: the one place that matcher,
-//! printer and simulator ask.
+//! Bulk copies: whether a bulk atom implements a spec, and which bytes it copies. Matcher, printer
+//! and simulator all call [`bulk_copy`].
 //!
-//! A bulk copy is issued by one thread and moves as much as its operands hold. What differs from
-//! atom to atom is read from fields: [`Extent`], [`crate::Visibility`], the cache hint, whether
-//! `{mask}` is a number of the atom.
+//! One thread issues a bulk copy, which copies as much as its operands hold. Fields of the atom
+//! describe the differences between atoms: [`Extent`], [`crate::Visibility`], the cache hint, and
+//! whether the atom has the number `{mask}`.
 
 use crate::atom::{Atom, Extent, OperandAccess};
-use crate::missing;
+use crate::missing_facts;
 use crate::tensor_map::{self, NoMap, describe};
 use carbyne_ir::ast::CacheHint;
 use carbyne_ir::expr::Dim;
@@ -16,91 +16,91 @@ use carbyne_ir::program::{MapId, Operand, Program, Spec, TensorId, TensorMap};
 use carbyne_ir::scalar::Memory;
 use std::fmt;
 
-/// What a bulk atom moves.
+/// The copy that a bulk atom makes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BulkCopy {
-    /// What is read.
+    /// The tensor that is read.
     pub source: TensorId,
-    /// What is written.
+    /// The tensor that is written.
     pub target: TensorId,
-    /// How many bytes, those outside of a map's tensor included.
+    /// The number of bytes, including those outside of a tensor map's tensor.
     pub bytes: i64,
-    /// The map, and where its box begins, the fastest mode first.
+    /// The tensor map, and the coordinates of the box's first element, the fastest mode first.
     pub boxed: Option<(MapId, Vec<Dim>)>,
     /// The mbarrier that counts the bytes.
     pub bar: Option<TensorId>,
-    /// Blocks of the cluster that get them.
+    /// The mask of the cluster's blocks that receive the bytes.
     pub mask: Option<Dim>,
 }
 
-/// Why a bulk atom does not move what a spec says.
+/// Why a bulk atom does not implement a spec. A `bool` tells whether the atom has the property.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BulkMismatch {
-    /// It takes one source and one target.
+    /// The spec does not have one source and one target.
     Operands,
-    /// It completes otherwise: whether the atom takes `bar=`.
+    /// Whether the atom completes on an mbarrier (`bar=`).
     Bar(bool),
     /// Whether the atom takes `multicast=`.
     Multicast(bool),
-    /// How long the atom lets caches keep what it touches.
+    /// The cache hint of the atom.
     Cache(CacheHint),
     /// Whether the atom takes `valid=`.
     Valid(bool),
-    /// An operand lies in another block's shared memory.
+    /// An operand lies in the shared memory of another block.
     Peer,
-    /// An operand lies elsewhere.
+    /// An operand lies in another memory.
     Memory {
-        /// The name of the atom's operand.
+        /// The memory that the atom needs.
         operand: &'static str,
         /// Where the atom wants it.
         want: Memory,
     },
-    /// Whether the atom moves boxes of a tensor map.
+    /// Whether the atom copies boxes of a tensor map.
     Box(bool),
-    /// The map has another number of modes.
+    /// The tensor map has another number of modes.
     Modes {
-        /// The atom's.
+        /// The number of modes of the atom.
         want: usize,
-        /// The map's.
+        /// The number of modes of the tensor map.
         found: usize,
     },
-    /// Hardware has no such tensor map.
+    /// The hardware does not support the tensor map.
     Map(NoMap),
-    /// The elements of an operand are no contiguous vector.
+    /// The elements of an operand are not contiguous.
     Scattered {
-        /// The view's layout.
+        /// The layout of the view.
         found: String,
     },
-    /// The atom does not move so many bytes.
+    /// The atom does not support this number of bytes.
     Bytes {
-        /// What it moves.
+        /// The numbers of bytes that the atom supports.
         want: String,
-        /// What the operands hold.
+        /// The number of bytes of the operands.
         found: i64,
     },
-    /// The tensor in shared memory does not hold its elements as a box does.
+    /// The layout of the tensor in shared memory is not that of a box.
     Order {
-        /// The box.
+        /// The layout of the box.
         want: String,
-        /// The view's layout.
+        /// The layout of the view.
         found: String,
     },
-    /// The swizzles of the map and of the tensor in shared memory differ.
+    /// The swizzles of the tensor map and of the tensor in shared memory differ.
     Swizzle {
-        /// The map's, or none for consecutive bytes.
+        /// The swizzle of the tensor map. `None` for copies without a tensor map.
         want: Option<Swizzle>,
-        /// The tensor's.
+        /// The swizzle of the tensor.
         found: Option<Swizzle>,
     },
-    /// An address is not known to be aligned.
+    /// An address may not be aligned.
     Align {
         /// The name of the atom's operand.
         operand: &'static str,
-        /// The alignment in bytes that the atom demands.
+        /// The alignment that the atom needs, in bytes.
         want: i64,
-        /// Bytes that are known.
+        /// The known alignment, in bytes.
         found: i64,
-        /// What would have to be stated of symbols for it to be aligned, where that would do.
+        /// Facts about symbols under which it would be aligned. Empty if there are none.
         facts: Vec<Fact>,
     },
 }
@@ -113,43 +113,46 @@ fn swizzle_text(s: &Option<Swizzle>) -> String {
 }
 
 impl BulkMismatch {
-    /// An action that would make the atom fit.
+    /// The help: an action that would make the atom fit.
     pub fn help(&self) -> String {
         let add = |wanted: bool, what: &str| match wanted {
             true => format!("add `{what}`"),
             false => format!("remove `{what}`"),
         };
         match self {
-            BulkMismatch::Operands => "give it one source and one target".to_owned(),
+            BulkMismatch::Operands => "give the spec one source and one target".to_owned(),
             BulkMismatch::Bar(wanted) => add(*wanted, "bar=%full[s]"),
             BulkMismatch::Multicast(wanted) => add(*wanted, "multicast=MASK"),
-            BulkMismatch::Cache(want) => format!("write `cache={want}`, or choose another atom"),
+            BulkMismatch::Cache(want) => format!("write `cache={want}`, or use another atom"),
             BulkMismatch::Memory { operand, want } => format!("move operand {operand} to {want}"),
             BulkMismatch::Valid(wanted) => add(*wanted, "valid=COUNT"),
-            BulkMismatch::Peer => "remove `.peer`, and name the blocks by `multicast=`".to_owned(),
+            BulkMismatch::Peer => {
+                "remove `.peer`, and select the blocks with `multicast=`".to_owned()
+            }
             BulkMismatch::Box(true) => {
                 "copy a box of a tensor map: `%mA = %A.tensormap([128,64])`, `%mA[i,j]`".to_owned()
             }
-            BulkMismatch::Box(false) => "copy the tensor itself, not a box of a map".to_owned(),
-            BulkMismatch::Modes { found, .. } => format!("choose the atom for {found} modes"),
+            BulkMismatch::Box(false) => {
+                "copy the tensor itself instead of a box of a tensor map".to_owned()
+            }
+            BulkMismatch::Modes { found, .. } => format!("use the atom for {found} modes"),
             BulkMismatch::Map(no) => no.help(),
             BulkMismatch::Scattered { .. } => {
-                "copy a part that lies together in memory, `n:1`".to_owned()
+                "copy a contiguous part of the tensor, with layout `n:1`".to_owned()
             }
             BulkMismatch::Bytes { want, .. } => format!("copy {want}"),
             BulkMismatch::Order { want, .. } => {
-                format!("lay the tensor in SH out as `{want}`, or change the map's box")
+                format!("change the layout of the tensor in SH to `{want}`, or change the box")
             }
             BulkMismatch::Swizzle { want, .. } => {
                 format!("allocate the tensor in SH with {}", swizzle_text(want))
             }
             BulkMismatch::Align { operand, want, facts, .. } => match &facts[..] {
-                [] => {
-                    format!(
-                        "align operand {operand} to {want} bytes: `align={want}`, and its index"
-                    )
-                }
-                facts => format!("state `where {}`, if it is so", listed(facts)),
+                [] => format!(
+                    "align operand {operand} to {want} bytes: write `align={want}`, and check its \
+                     index"
+                ),
+                facts => format!("state `where {}` if this always holds", listed(facts)),
             },
         }
     }
@@ -158,46 +161,72 @@ impl BulkMismatch {
 impl fmt::Display for BulkMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BulkMismatch::Operands => f.write_str("copies one tensor to one other"),
-            BulkMismatch::Bar(true) => f.write_str("completes on an mbarrier, and none is named"),
-            BulkMismatch::Bar(false) => f.write_str("does not complete on an mbarrier"),
-            BulkMismatch::Multicast(true) => f.write_str("copies to the blocks of a mask"),
-            BulkMismatch::Multicast(false) => f.write_str("copies to one block"),
-            BulkMismatch::Cache(want) => write!(f, "is `cache={want}`"),
-            BulkMismatch::Memory { operand, want } => write!(f, "operand {operand} lies in {want}"),
-            BulkMismatch::Valid(true) => f.write_str("reads as many elements as `valid=` says"),
-            BulkMismatch::Valid(false) => f.write_str("reads all of its source"),
-            BulkMismatch::Peer => f.write_str("copies to the own block, or to those of a mask"),
-            BulkMismatch::Box(true) => f.write_str("copies a box of a tensor map"),
-            BulkMismatch::Box(false) => f.write_str("copies consecutive bytes, not a box"),
+            BulkMismatch::Operands => f.write_str("copies one tensor to one other tensor"),
+            BulkMismatch::Bar(true) => {
+                f.write_str("completes on an mbarrier, but the spec names none")
+            }
+            BulkMismatch::Bar(false) => {
+                f.write_str("does not complete on an mbarrier, but the spec names one")
+            }
+            BulkMismatch::Multicast(true) => {
+                f.write_str("copies to several blocks, but the spec has no `multicast=`")
+            }
+            BulkMismatch::Multicast(false) => {
+                f.write_str("copies to one block, but the spec has `multicast=`")
+            }
+            BulkMismatch::Cache(want) => write!(f, "needs `cache={want}`"),
+            BulkMismatch::Memory { operand, want } => {
+                write!(f, "operand {operand} must lie in {want}")
+            }
+            BulkMismatch::Valid(true) => {
+                f.write_str("reads a number of elements, which `valid=` must state")
+            }
+            BulkMismatch::Valid(false) => {
+                f.write_str("reads its whole source, but the spec has `valid=`")
+            }
+            BulkMismatch::Peer => {
+                f.write_str("cannot copy to the shared memory of a single other block")
+            }
+            BulkMismatch::Box(true) => {
+                f.write_str("copies a box of a tensor map, but the operand is none")
+            }
+            BulkMismatch::Box(false) => {
+                f.write_str("copies contiguous bytes, but the operand is a box of a tensor map")
+            }
             BulkMismatch::Modes { want, found } => {
-                write!(f, "copies boxes of {want} modes, the map has {found}")
+                write!(f, "copies boxes of {want} modes, but the tensor map has {found}")
             }
             BulkMismatch::Map(no) => write!(f, "{no}"),
             BulkMismatch::Scattered { found } => {
-                write!(f, "copies consecutive bytes, the view is {found}")
+                write!(f, "copies contiguous bytes, but the layout is {found}")
             }
-            BulkMismatch::Bytes { want, found } => write!(f, "copies {want}, here are {found}"),
+            BulkMismatch::Bytes { want, found } => {
+                write!(f, "copies {want}, but the operands have {found} bytes")
+            }
             BulkMismatch::Order { want, found } => {
-                write!(f, "lays a box out as {want}, the tensor in SH is {found}")
+                write!(f, "a box has the layout {want}, but the tensor in SH has {found}")
             }
             BulkMismatch::Swizzle { want, found } => write!(
                 f,
-                "moves {}, the tensor in SH has {}",
+                "copies with {}, but the tensor in SH has {}",
                 swizzle_text(want),
                 swizzle_text(found)
             ),
             BulkMismatch::Align { operand, want, found, .. } => {
-                write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
+                write!(
+                    f,
+                    "operand {operand} must be aligned to {want} bytes, but is known to be aligned \
+                     to {found} only"
+                )
             }
         }
     }
 }
 
-/// What `atom`, a bulk atom, moves for `spec`.
+/// The copy that `atom`, a bulk atom, makes for `spec`.
 ///
 /// # Errors
-/// The first thing in which they differ.
+/// The first difference.
 pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, BulkMismatch> {
     let ([Operand::Tensor(source)], [target]) = (&spec.inputs[..], &spec.outputs[..]) else {
         return Err(BulkMismatch::Operands);
@@ -267,7 +296,7 @@ pub fn bulk_copy(p: &Program, spec: &Spec, atom: &Atom) -> Result<BulkCopy, Bulk
     Ok(BulkCopy { source, target, bytes: found, boxed, bar: spec.bar, mask: spec.multicast })
 }
 
-/// Bytes that a view holds.
+/// The number of bytes in a view.
 fn bytes(p: &Program, t: TensorId) -> i64 {
     let n = p.tensors[t].concat().size_in(&p.arena).ok().and_then(Dim::as_const).unwrap_or(0);
     n.saturating_mul(p.scalar_of(t).bits()) / 8
@@ -289,7 +318,7 @@ fn contiguous(p: &Program, t: TensorId) -> Result<(), BulkMismatch> {
     }
 }
 
-/// The view holds its elements as a box lies in shared memory.
+/// Checks that the layout of the view is that of a box in shared memory.
 fn box_in_shared(p: &Program, map: &TensorMap, t: TensorId) -> Result<(), BulkMismatch> {
     let found = p.buffer_of(t).swizzle.filter(|s| !s.is_none());
     if found != map.swizzle {
@@ -319,7 +348,7 @@ fn box_in_shared(p: &Program, map: &TensorMap, t: TensorId) -> Result<(), BulkMi
     Err(BulkMismatch::Order { want, found: layout.display_in(&p.arena).to_string() })
 }
 
-/// The first byte of the view, and of the swizzle's pattern, is known to be aligned.
+/// Checks that the first byte of the view is aligned, and the swizzle's pattern begins there.
 fn aligned(
     p: &Program,
     t: TensorId,
@@ -336,6 +365,6 @@ fn aligned(
     if found >= want {
         return Ok(());
     }
-    let facts = missing::begins_aligned(p, t, want);
+    let facts = missing_facts::begins_aligned(p, t, want);
     Err(BulkMismatch::Align { operand, want, found, facts })
 }

@@ -1,8 +1,8 @@
-//! Comparisons, whose result is a `bool`, and the choice between two values by one.
+//! Comparisons, whose result is a `bool`, and the selection of one of two values by a `bool`.
 //!
-//! The hardware compares to a predicate; a register that holds it as a number takes one more
-//! instruction, which goes away where nobody looks at the number. Of a NaN all comparisons are
-//! false but that for difference.
+//! The hardware compares to a predicate. Another instruction converts the predicate to a number in
+//! a register; the compiler removes it if the number is not used. If an operand is NaN, all
+//! comparisons are false except `ne`.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
@@ -17,7 +17,7 @@ const SETP: &str = "PTX ISA, Comparison and Selection Instructions: setp, selp";
 const HALF: &str = "PTX ISA, Half Precision Comparison Instructions: setp";
 const SELP: &str = "PTX ISA, Comparison and Selection Instructions: selp";
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;
@@ -77,7 +77,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("selp.s32",  I32),  ("selp.s16",  I16),  ("selp.s8",   I8),   ("selp.u64", U64),
         ("selp.u32",  U32),  ("selp.u16",  U16),  ("selp.u8",   U8),   ("selp.bool", Bool),
     ];
-    let comparisons = comparisons.map(|(name, first, op, scalar, text)| compared(name, first, op, scalar, text, t));
+    let comparisons = comparisons
+        .map(|(name, first, op, scalar, text)| compared(name, first, op, scalar, text, t));
     let choices = choices.map(|(name, scalar)| {
         let (elem, cxx) = (Elem::Scalar(scalar), bits_of(scalar));
         let cost = t.chain(t.int_lanes, 1, (scalar.bits() + 31) / 32);
@@ -119,11 +120,11 @@ fn compared(
             w(("D", Elem::Scalar(Bool), RF, &[1], ONE)).through("bool"),
         ])
         .cuda(text)
-        .sequence("a predicate, which becomes a number", "none")
+        .sequence("a predicate, which is converted to a number", "none")
         .cite(cite)
 }
 
-/// The C++ type that keeps a scalar's bits.
+/// The C++ type that holds the bits of a scalar.
 fn bits_of(scalar: Scalar) -> &'static str {
     match scalar.bits() {
         64 => "unsigned long long",
@@ -133,9 +134,9 @@ fn bits_of(scalar: Scalar) -> &'static str {
     }
 }
 
-/// The function that chooses between two values, in CUDA C++.
+/// The function in CUDA C++ that selects one of two values.
 pub const CHOOSE: &str = "\
-// One of two values. Both are read first: for `first ? a : b` compilers choose between two
+// Selects one of two values after reading both. For `first ? a : b` compilers select one of two
 // addresses, which keeps arrays in local memory.
 template <typename T>
 __device__ __forceinline__ T choose(bool first, T a, T b) {

@@ -1,16 +1,16 @@
-//! Conversions that no instruction does in one step: by way of another type, for every two scalar
-//! types of whole bytes that have no atom of their own, and of pairs of 4-bit integers.
+//! Conversions through another type, for pairs of types that no instruction converts in one step.
+//! They cover all pairs of scalar types of whole bytes without an atom of their own, and pairs of
+//! 4-bit integers.
 //!
-//! A step on the way is exact, with these exceptions, which change no result:
-//! - An integer beyond 2^24 is rounded on its way through f32 to an 8-bit float, which saturates
-//!   far below.
-//! - What tf32 is made of is first cut to f32, whose last bit says whether anything was lost; two
-//!   more bits than the result has and one that stays odd are enough to round it once, to nearest
-//!   even.
+//! The intermediate step is exact, except in two cases that do not change the result:
+//! - An integer beyond 2^24 is rounded on its way through f32 to an 8-bit float, which saturates at
+//!   a far smaller number.
+//! - A number that becomes tf32 is first truncated to f32, and the last bit of f32 is set if
+//!   anything was lost. Two more bits than the result has, with this sticky bit, suffice to round
+//!   once, to nearest even.
 //!
-//! A cast to an integer rounds to nearest even and saturates, of NaN it makes 0; a cast to `bool`
-//! says whether the number is not 0, which a NaN is not. Atoms of one pair of types are made once a
-//! process.
+//! A cast to an integer rounds to nearest even and saturates; NaN becomes 0. A cast to `bool` tells
+//! whether the number is not 0; for NaN the result is true. The atoms are made once per process.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};
@@ -23,8 +23,8 @@ use carbyne_ir::scalar::Scalar::{
 };
 use std::sync::LazyLock;
 
-/// The types that are no floats, as a pattern. A match that uses it names every type, so the
-/// compiler finds it when a type is added.
+/// The types that are not floats, as a pattern. A match that uses it names every type, so that the
+/// compiler reports the match if a type is added.
 macro_rules! not_floats {
     () => {
         Scalar::I64
@@ -52,11 +52,11 @@ const BF16: &str = "CUDA Math API, Bfloat16 Precision Conversion and Data Moveme
 const FP8: &str = "CUDA Math API, FP8 Conversion and Data Movement";
 const INT: &str = "CUDA Math API, Type Casting Intrinsics";
 
-/// Types that a register holds one value of by itself.
+/// The types of which a register holds a single value.
 const WHOLE: [Scalar; 16] =
     [F64, F32, Tf32, F16, Bf16, E4m3, E5m2, I64, I32, I16, I8, U64, U32, U16, U8, Bool];
 
-/// An atom before its costs.
+/// A conversion of one value, before its cost is known.
 struct Way {
     name: String,
     text: String,
@@ -67,7 +67,7 @@ struct Way {
     formula: &'static str,
 }
 
-/// Every pair of types without an atom of its own.
+/// All pairs of types without an atom of their own.
 static WAYS: LazyLock<Vec<Way>> = LazyLock::new(|| {
     let own: Vec<Atom> =
         convert::list(Arch::Sm90a).into_iter().chain(convert_int::list(Arch::Sm90a)).collect();
@@ -97,13 +97,13 @@ impl Way {
             _ if to == Bool => (not_zero(from, &value), "a comparison with 0"),
             _ if to == Tf32 && !Tf32.holds(from) => {
                 let text = rounded_to_tf32(from);
-                let formula = "cut to f32, the last bit odd where anything was lost; rounded";
+                let formula = "truncated to f32 with a sticky last bit, then rounded";
                 return Way { name, text, ptx: true, from, to, formula };
             }
             (true, true) if from == F64 => (of_double(to), "rounded once from f64"),
             (true, true) => (of_float(to, &value), "by f32, which is exact"),
-            (true, false) => (to_integer(from, to, &value), "by f32 and i32, clamped; 0 of NaN"),
-            (false, true) => (of_integer(from, to), "by f32, or as the library rounds integers"),
+            (true, false) => (to_integer(from, to, &value), "by f32 and i32, clamped; 0 for NaN"),
+            (false, true) => (of_integer(from, to), "by f32, or rounded by the library"),
             (false, false) => (between(from, to), "clamped to the range of the type"),
         };
         Way { name, text: format!("{{D}} = {text};"), ptx: false, from, to, formula }
@@ -115,8 +115,8 @@ impl Way {
         let wide = from.bits() == 64 || to.bits() == 64;
         let lanes = if wide { t.convert_wide_lanes } else { t.convert_lanes };
         let steps = if self.ptx { 8 } else { 2 };
-        // 0 and 1 are exact in every float, but casts of a `bool` to less than 32 bits are entered
-        // as rounded.
+        // 0 and 1 are exact in every float, but casts of `bool` to less than 32 bits count as
+        // rounded.
         let is_stated = from.is_float() || to.bits() >= 32;
         let exact = !to.is_float() || is_stated && to.holds(from);
         let (mut s, mut d) = (
@@ -156,7 +156,7 @@ fn cite(from: Scalar, to: Scalar) -> &'static str {
     }
 }
 
-/// `s32` for `i32`.
+/// The PTX name of a type: `s32` for `i32`.
 pub(crate) fn ptx_name(scalar: Scalar) -> String {
     let name = scalar.to_string();
     match name.strip_prefix('i') {
@@ -165,7 +165,7 @@ pub(crate) fn ptx_name(scalar: Scalar) -> String {
     }
 }
 
-/// The C++ type by which conversions take it.
+/// The C++ type of the operand in conversions.
 fn cxx(scalar: Scalar) -> &'static str {
     match scalar {
         F64 => "double",
@@ -193,10 +193,10 @@ fn cxx(scalar: Scalar) -> &'static str {
     }
 }
 
-/// The operand as a number: f32 of floats that are no wider.
+/// The operand as a C++ number: f32 for floats that are not wider.
 fn number(from: Scalar) -> String {
     match from {
-        // The bits that the type has not.
+        // Clears the bits that tf32 does not have.
         Tf32 => "__uint_as_float(__float_as_uint({S}) & 0xffffe000u)".to_owned(),
         F16 => "__half2float({S})".to_owned(),
         Bf16 => "__bfloat162float({S})".to_owned(),
@@ -229,7 +229,7 @@ fn of_double(to: Scalar) -> String {
     }
 }
 
-/// A number of f32 as a float.
+/// The conversion of an f32 number to a float.
 fn of_float(to: Scalar, value: &str) -> String {
     match to {
         F64 => format!("static_cast<double>({value})"),
@@ -240,7 +240,7 @@ fn of_float(to: Scalar, value: &str) -> String {
     }
 }
 
-/// A float as an integer.
+/// The conversion of a float to an integer.
 fn to_integer(from: Scalar, to: Scalar, value: &str) -> String {
     let f = if from == F64 { "double" } else { "float" };
     let nan = |text: String| format!("{value} == {value} ? {text} : 0");
@@ -258,7 +258,7 @@ fn to_integer(from: Scalar, to: Scalar, value: &str) -> String {
     format!("static_cast<{cast}>({})", clamped(in_bounds))
 }
 
-/// An integer as a float.
+/// The conversion of an integer to a float.
 fn of_integer(from: Scalar, to: Scalar) -> String {
     let float = "static_cast<float>({S})";
     match (to, from) {
@@ -273,7 +273,7 @@ fn of_integer(from: Scalar, to: Scalar) -> String {
     }
 }
 
-/// An integer as another.
+/// The conversion of an integer to another integer.
 fn between(from: Scalar, to: Scalar) -> String {
     let cast = cxx(to);
     let ((from_lo, from_hi), (lo, hi)) = (bounds(from), bounds(to));
@@ -289,13 +289,13 @@ fn between(from: Scalar, to: Scalar) -> String {
     format!("static_cast<{cast}>(max({lo}ll, min({hi}ll, static_cast<long long>({{S}}))))")
 }
 
-/// The least and the largest number of an integer type.
+/// The smallest and the largest number of an integer type.
 fn bounds(scalar: Scalar) -> (i128, i128) {
     scalar.int_range().unwrap_or_default()
 }
 
-/// PTX that rounds a number to nearest even. Types with no more digits than f32 lose none in the
-/// first step.
+/// PTX text that rounds a number to nearest even. If the type has at most as many digits as f32,
+/// the first step is exact.
 fn rounded_to_tf32(from: Scalar) -> String {
     let ty = ptx_name(from);
     let is_wide_float = from.is_float() && !F32.holds(from);
@@ -317,12 +317,14 @@ fn rounded_to_tf32(from: Scalar) -> String {
     let sticky = match back.as_str() {
         "" => String::new(),
         back => format!(
-            ".reg .{ty} back;\n.reg .pred lost;\n{back}\nselp.b32 s, 1, 0, lost;\nor.b32 bits, bits, s;\n"
+            ".reg .{ty} back;\n.reg .pred lost;\n{back}\nselp.b32 s, 1, 0, lost;\n\
+             or.b32 bits, bits, s;\n"
         ),
     };
     let last = match is_wide_float {
         true => format!(
-            ".reg .pred nan;\nsetp.nan.{ty} nan, {{S}}, {{S}};\nselp.b32 {{D}}, 0x7fffe000, bits, nan;"
+            ".reg .pred nan;\nsetp.nan.{ty} nan, {{S}}, {{S}};\n\
+             selp.b32 {{D}}, 0x7fffe000, bits, nan;"
         ),
         false => "mov.b32 {D}, bits;".to_owned(),
     };
@@ -333,11 +335,11 @@ fn rounded_to_tf32(from: Scalar) -> String {
     )
 }
 
-/// Name, source, target, C++, formula.
+/// Name, source, target, C++ text, formula.
 type Nibbles =
     (&'static str, (Scalar, &'static str), (Scalar, &'static str), &'static str, &'static str);
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 fn nibbles() -> Vec<Nibbles> {
     const P: (Scalar, &str) = (U4, "unsigned char");
     const N: (Scalar, &str) = (I4, "unsigned char");
@@ -350,22 +352,46 @@ fn nibbles() -> Vec<Nibbles> {
     let (low, sign) = ("a mask and a shift", "a mask and a shift, (S xor 8) - 8");
     let (clamped, rounded) = ("clamped, and packed", "rounded to i32, clamped, and packed");
     vec![
-        ("cvt.s32x2.u4x2", P, I2, "{D} = make_int2({S} & 0xf, {S} >> 4);", low),
-        ("cvt.s32x2.s4x2", N, I2, "{D} = make_int2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);", sign),
-        ("cvt.f32x2.u4x2", P, F2, "{D} = make_float2(static_cast<float>({S} & 0xf), static_cast<float>({S} >> 4));", low),
-        ("cvt.f32x2.s4x2", N, F2, "{D} = make_float2(static_cast<float>((({S} & 0xf) ^ 8) - 8), static_cast<float>((({S} >> 4) ^ 8) - 8));", sign),
+        ("cvt.s32x2.u4x2", P, I2, "{D} = make_int2({S} & 0xf, {S} >> 4);",   low),
+        ("cvt.s32x2.s4x2", N, I2, "{D} = make_int2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);",
+         sign),
+        ("cvt.f32x2.u4x2", P, F2,
+         "{D} = make_float2(static_cast<float>({S} & 0xf), static_cast<float>({S} >> 4));", low),
+        ("cvt.f32x2.s4x2", N, F2,
+         "{D} = make_float2(static_cast<float>((({S} & 0xf) ^ 8) - 8), static_cast<float>((({S} >> \
+          4) ^ 8) - 8));", sign),
         ("cvt.u8x2.u4x2",  P, W2, "{D} = make_uchar2({S} & 0xf, {S} >> 4);", low),
-        ("cvt.s8x2.s4x2",  N, C2, "{D} = make_char2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);", sign),
-        ("cvt.u4x2.s32x2", I2, P, "{D} = max(0, min(15, ({S}).x)) | max(0, min(15, ({S}).y)) << 4;", clamped),
-        ("cvt.s4x2.s32x2", I2, N, "{D} = (max(-8, min(7, ({S}).x)) & 0xf) | (max(-8, min(7, ({S}).y)) & 0xf) << 4;", clamped),
-        ("cvt.u4x2.u8x2",  W2, P, "{D} = min(15, static_cast<int>(({S}).x)) | min(15, static_cast<int>(({S}).y)) << 4;", clamped),
-        ("cvt.s4x2.s8x2",  C2, N, "{D} = (max(-8, min(7, static_cast<int>(({S}).x))) & 0xf) | (max(-8, min(7, static_cast<int>(({S}).y))) & 0xf) << 4;", clamped),
-        ("cvt.u4x2.f32x2", F2, P, "{D} = max(0, min(15, __float2int_rn(({S}).x))) | max(0, min(15, __float2int_rn(({S}).y))) << 4;", rounded),
-        ("cvt.s4x2.f32x2", F2, N, "{D} = (max(-8, min(7, __float2int_rn(({S}).x))) & 0xf) | (max(-8, min(7, __float2int_rn(({S}).y))) & 0xf) << 4;", rounded),
-        ("cvt.u4x2.f16x2", H2, P, "{D} = max(0, min(15, __half2int_rn(__low2half({S})))) | max(0, min(15, __half2int_rn(__high2half({S})))) << 4;", rounded),
-        ("cvt.s4x2.f16x2", H2, N, "{D} = (max(-8, min(7, __half2int_rn(__low2half({S})))) & 0xf) | (max(-8, min(7, __half2int_rn(__high2half({S})))) & 0xf) << 4;", rounded),
-        ("cvt.u4x2.bf16x2", B2, P, "{D} = max(0, min(15, __float2int_rn(__low2float({S})))) | max(0, min(15, __float2int_rn(__high2float({S})))) << 4;", rounded),
-        ("cvt.s4x2.bf16x2", B2, N, "{D} = (max(-8, min(7, __float2int_rn(__low2float({S})))) & 0xf) | (max(-8, min(7, __float2int_rn(__high2float({S})))) & 0xf) << 4;", rounded),
+        ("cvt.s8x2.s4x2", N, C2, "{D} = make_char2((({S} & 0xf) ^ 8) - 8, (({S} >> 4) ^ 8) - 8);",
+         sign),
+        ("cvt.u4x2.s32x2", I2, P, "{D} = max(0, min(15, ({S}).x)) | max(0, min(15, ({S}).y)) << 4;",
+         clamped),
+        ("cvt.s4x2.s32x2", I2, N,
+         "{D} = (max(-8, min(7, ({S}).x)) & 0xf) | (max(-8, min(7, ({S}).y)) & 0xf) << 4;",
+         clamped),
+        ("cvt.u4x2.u8x2", W2, P,
+         "{D} = min(15, static_cast<int>(({S}).x)) | min(15, static_cast<int>(({S}).y)) << 4;",
+         clamped),
+        ("cvt.s4x2.s8x2", C2, N,
+         "{D} = (max(-8, min(7, static_cast<int>(({S}).x))) & 0xf) | (max(-8, min(7, \
+          static_cast<int>(({S}).y))) & 0xf) << 4;", clamped),
+        ("cvt.u4x2.f32x2", F2, P,
+         "{D} = max(0, min(15, __float2int_rn(({S}).x))) | max(0, min(15, \
+          __float2int_rn(({S}).y))) << 4;", rounded),
+        ("cvt.s4x2.f32x2", F2, N,
+         "{D} = (max(-8, min(7, __float2int_rn(({S}).x))) & 0xf) | (max(-8, min(7, \
+          __float2int_rn(({S}).y))) & 0xf) << 4;", rounded),
+        ("cvt.u4x2.f16x2", H2, P,
+         "{D} = max(0, min(15, __half2int_rn(__low2half({S})))) | max(0, min(15, \
+          __half2int_rn(__high2half({S})))) << 4;", rounded),
+        ("cvt.s4x2.f16x2", H2, N,
+         "{D} = (max(-8, min(7, __half2int_rn(__low2half({S})))) & 0xf) | (max(-8, min(7, \
+          __half2int_rn(__high2half({S})))) & 0xf) << 4;", rounded),
+        ("cvt.u4x2.bf16x2", B2, P,
+         "{D} = max(0, min(15, __float2int_rn(__low2float({S})))) | max(0, min(15, \
+          __float2int_rn(__high2float({S})))) << 4;", rounded),
+        ("cvt.s4x2.bf16x2", B2, N,
+         "{D} = (max(-8, min(7, __float2int_rn(__low2float({S})))) & 0xf) | (max(-8, min(7, \
+          __float2int_rn(__high2float({S})))) & 0xf) << 4;", rounded),
     ]
 }
 

@@ -1,16 +1,18 @@
-//! Costs from a file: what `carbyne atoms calibrate` measures, and what the table of sm_90 ships.
+//! Measured costs of atoms, read from a file. `carbyne atoms calibrate` writes such files, and
+//! `costs/sm_90.json` is the one for the tables of sm_90 and sm_90a.
 //!
 //! A file is one JSON object:
 //! - `format`: 1.
-//! - `architectures`: those whose atoms it is about: `["sm_90", "sm_90a"]`.
-//! - `device`, `driver`, `date`: what was measured, and when.
-//! - `rows`: by name `{"issue_cycles": .., "completion_cycles": .., "instructions": ..}`. The first
-//!   two are those of [`Cost`](crate::Cost); `instructions`, machine instructions of one execution,
-//!   is for people.
+//! - `architectures`: the architectures whose atoms were measured: `["sm_90", "sm_90a"]`.
+//! - `device`, `driver`, `date`: the measured device, and when it was measured.
+//! - `rows`: maps names of atoms to
+//!   `{"issue_cycles": .., "completion_cycles": .., "instructions": ..}`. The first two numbers are
+//!   those of [`Cost`](crate::Cost). `instructions` is the number of machine instructions of one
+//!   execution; it is for readers only.
 //!
-//! Cycles are those of a multiprocessor's clock. `completion_cycles`: of one warp that executes an
-//! atom on its own results, cycles an execution. `issue_cycles`: of a multiprocessor full of such
-//! warps, cycles that each of its schedulers takes for one execution by one warp.
+//! Cycles are those of a multiprocessor's clock. `completion_cycles`: cycles per execution of one
+//! warp that executes the atom on its own results. `issue_cycles`: cycles that each scheduler of a
+//! multiprocessor full of such warps takes for one execution by one warp.
 
 use crate::arch::Arch;
 use crate::atom::Rate;
@@ -20,36 +22,36 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// What is read of a file.
+/// The contents of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Costs {
-    /// Whose atoms.
+    /// The architectures whose atoms were measured.
     pub architectures: Vec<Arch>,
-    /// Issue and completion cycles by the atom's name.
+    /// Issue and completion cycles, by name of the atom.
     pub atoms: BTreeMap<String, (f64, f64)>,
 }
 
-/// Why a text is no file of costs, or not one for a table.
+/// The errors of a file of costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CostError {
-    /// It is no JSON, or lacks a member.
+    /// The text is not JSON, or a member is missing.
     Format(String),
-    /// It is about other architectures.
+    /// The file is for other architectures.
     Architecture(Arch),
-    /// The table has no atom of that name.
+    /// The table has no atom with this name.
     UnknownAtom(String),
-    /// A number of cycles that no atom takes.
+    /// A number of cycles is out of range.
     Cycles(String),
 }
 
 impl fmt::Display for CostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CostError::Format(what) => write!(f, "no file of costs: {what}"),
-            CostError::Architecture(arch) => write!(f, "its costs are not those of {arch}"),
+            CostError::Format(what) => write!(f, "not a file of costs: {what}"),
+            CostError::Architecture(arch) => write!(f, "the file has no costs for {arch}"),
             CostError::UnknownAtom(atom) => write!(f, "the table has no atom `{}`", short(atom)),
             CostError::Cycles(atom) => {
-                write!(f, "the cycles of `{}` are no numbers from 0.01 to 10^7", short(atom))
+                write!(f, "the cycles of `{}` are not numbers from 0.01 to 10^7", short(atom))
             }
         }
     }
@@ -62,14 +64,11 @@ fn short(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
-/// Where costs that a file gives come from.
+/// The source of costs from a file.
 const MEASURED: &str = "measured by `carbyne atoms calibrate`";
 
 impl Costs {
-    /// Reads a file's text.
-    ///
-    /// # Errors
-    /// [`CostError::Format`], [`CostError::Cycles`].
+    /// Parses the text of a file.
     pub fn read(text: &str) -> Result<Self, CostError> {
         let value: Value =
             serde_json::from_str(text).map_err(|e| CostError::Format(e.to_string()))?;
@@ -97,10 +96,7 @@ impl Costs {
 }
 
 impl AtomTable {
-    /// The table with the costs of a file in the places of its own.
-    ///
-    /// # Errors
-    /// [`CostError::Architecture`], [`CostError::UnknownAtom`].
+    /// The table with the costs of a file instead of its own.
     pub fn with_costs(mut self, costs: &Costs) -> Result<Self, CostError> {
         if !costs.architectures.contains(&self.arch) {
             return Err(CostError::Architecture(self.arch));
@@ -109,7 +105,8 @@ impl AtomTable {
             let Some(atom) = self.atom_mut(name) else {
                 return Err(CostError::UnknownAtom(name.clone()));
             };
-            // The same work in other time; a result is never there before the next atom is issued.
+            // The work is unchanged and takes another time. A result is never available before the
+            // next atom is issued.
             let scale = atom.cost.issue_cycles / issue;
             atom.cost.per_sm_per_cycle = match atom.cost.per_sm_per_cycle {
                 Rate::Bytes(v) => Rate::Bytes(v * scale),
@@ -122,13 +119,13 @@ impl AtomTable {
         Ok(self)
     }
 
-    /// The table with what is shipped for its architecture.
+    /// The table with the measured costs of its architecture, if this crate contains some.
     pub(crate) fn measured(self) -> Self {
         static SM_90: OnceLock<Option<Costs>> = OnceLock::new();
         let costs = SM_90.get_or_init(|| Costs::read(include_str!("../costs/sm_90.json")).ok());
         match costs {
             Some(costs) if costs.architectures.contains(&self.arch) => {
-                // A test makes sure of the file.
+                // A test checks the file.
                 self.clone().with_costs(costs).unwrap_or(self)
             }
             _ => self,
@@ -154,8 +151,8 @@ mod tests {
         }
     }
 
-    /// What `carbyne atoms calibrate --machine` measured on a card, and what tables and limits say
-    /// of it.
+    /// The results of `carbyne atoms calibrate --machine` on a card agree with the tables and
+    /// limits.
     #[test]
     fn warp_groups_multiply_as_fast_as_was_measured() {
         let file: Value =
@@ -170,7 +167,7 @@ mod tests {
             for (place, short) in [("shared", "ss"), ("registers", "rs")] {
                 let cost = table.get(&format!("wgmma.m64n{n}k16.f32.f16.{short}")).unwrap().cost;
                 let own = value(&format!("wgmma m64n{n}k16 f16, first factor in {place}"));
-                // Shapes of few columns have a floor that rates do not tell.
+                // Shapes of few columns have a floor that rates do not describe.
                 let floor = if n < 64 { 16.0 } else { 0.0 };
                 let said = cost.issue_cycles.max(floor);
                 assert!((said / own - 1.0).abs() < 0.2, "{n} {place}: {said}, measured {own}");
@@ -211,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_costs_is_refused() {
+    fn a_text_that_is_not_a_file_of_costs_is_refused() {
         let atom = |issue: &str| {
             format!(
                 "{{\"format\":1,\"architectures\":[],\"rows\":{{\"x\":{{\"issue_cycles\":{issue},\

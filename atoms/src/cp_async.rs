@@ -1,8 +1,8 @@
-//! Asynchronous copies from global to shared memory that pass no registers.
+//! `cp.async`: asynchronous copies from global to shared memory that do not pass through registers.
 //!
-//! `.ca` keeps the data in the first-level cache; `.cg`, for 16 bytes only, does not. Atoms with
-//! `zfill` read as many bytes as `valid=` says and write zeros in the places of the others: at the
-//! edges of a tensor.
+//! `.ca` keeps the data in the L1 cache. `.cg` does not, and exists for 16 bytes only. Atoms with
+//! `zfill` read only as many bytes as `valid=` says and write zeros for the others, for example at
+//! the edges of a tensor.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
@@ -11,34 +11,41 @@ use crate::limits::limits;
 
 const CITE: &str = "PTX ISA, Non-bulk copy: cp.async";
 
-#[rustfmt::skip] // One atom a line.
+/// Name, bits, whether L1 keeps the data, PTX text.
+type Row = (&'static str, i64, bool, &'static str);
+
+#[rustfmt::skip] // One row per atom.
+const WHOLE: [Row; 4] = [
+    ("cp.async.ca.b32",  32,  true,  "cp.async.ca.shared.global [{D}], [{S}], 4;"),
+    ("cp.async.ca.b64",  64,  true,  "cp.async.ca.shared.global [{D}], [{S}], 8;"),
+    ("cp.async.cg.b128", 128, false, "cp.async.cg.shared.global [{D}], [{S}], 16;"),
+    ("cp.async.ca.b128", 128, true,  "cp.async.ca.shared.global [{D}], [{S}], 16;"),
+];
+
+#[rustfmt::skip] // One row per atom.
+const ZERO_FILLED: [Row; 4] = [
+    ("cp.async.ca.b32.zfill",  32,  true,  "cp.async.ca.shared.global [{D}], [{S}], 4, {valid};"),
+    ("cp.async.ca.b64.zfill",  64,  true,  "cp.async.ca.shared.global [{D}], [{S}], 8, {valid};"),
+    ("cp.async.cg.b128.zfill", 128, false, "cp.async.cg.shared.global [{D}], [{S}], 16, {valid};"),
+    ("cp.async.ca.b128.zfill", 128, true,  "cp.async.ca.shared.global [{D}], [{S}], 16, {valid};"),
+];
+
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
-    let atoms = [
-        ("cp.async.ca.b32",  32,  true,  "cp.async.ca.shared.global [{D}], [{S}], 4;"),
-        ("cp.async.ca.b64",  64,  true,  "cp.async.ca.shared.global [{D}], [{S}], 8;"),
-        ("cp.async.cg.b128", 128, false, "cp.async.cg.shared.global [{D}], [{S}], 16;"),
-        ("cp.async.ca.b128", 128, true,  "cp.async.ca.shared.global [{D}], [{S}], 16;"),
-    ];
-    let zeros = [
-        ("cp.async.ca.b32.zfill",  32,  true,  "cp.async.ca.shared.global [{D}], [{S}], 4, {valid};"),
-        ("cp.async.ca.b64.zfill",  64,  true,  "cp.async.ca.shared.global [{D}], [{S}], 8, {valid};"),
-        ("cp.async.cg.b128.zfill", 128, false, "cp.async.cg.shared.global [{D}], [{S}], 16, {valid};"),
-        ("cp.async.ca.b128.zfill", 128, true,  "cp.async.ca.shared.global [{D}], [{S}], 16, {valid};"),
-    ];
     let limits = limits(arch);
-    let atom = |(name, bits, kept, ptx): (&'static str, i64, bool, &'static str)| {
-            let mut cost = limits.async_copy(bits / 8);
-            // Estimate: the cache is written too.
-            cost.completion_cycles += if kept { 1.0 } else { 0.0 };
-            atom(name, ArchReq::Since(Arch::Sm80), AtomOp::Move, cost)
-                .operands([
-                    r(("S", Elem::Bits(bits), GL, &[1], ONE)),
-                    w(("D", Elem::Bits(bits), SH, &[1], ONE)),
-                ])
-                .ptx(ptx)
-                .in_async_group()
-                .cite(CITE)
+    let atom = |(name, bits, kept, ptx): Row| {
+        let mut cost = limits.async_copy(bits / 8);
+        // Estimate: writing the L1 cache takes one more cycle.
+        cost.completion_cycles += if kept { 1.0 } else { 0.0 };
+        atom(name, ArchReq::Since(Arch::Sm80), AtomOp::Move, cost)
+            .operands([
+                r(("S", Elem::Bits(bits), GL, &[1], ONE)),
+                w(("D", Elem::Bits(bits), SH, &[1], ONE)),
+            ])
+            .ptx(ptx)
+            .in_async_group()
+            .cite(CITE)
     };
-    let zeros = zeros.into_iter().map(|z| (z.1, atom(z))).map(|(bits, atom)| atom.numbers([computed("valid", (0, bits / 8))]));
-    atoms.into_iter().map(atom).chain(zeros).collect()
+    let zero_filled =
+        ZERO_FILLED.into_iter().map(|row| atom(row).numbers([computed("valid", (0, row.1 / 8))]));
+    WHOLE.into_iter().map(atom).chain(zero_filled).collect()
 }

@@ -1,9 +1,10 @@
-//! Bulk copies between global and shared memory by one thread: of consecutive bytes, and of boxes
-//! of tensor maps.
+//! `cp.async.bulk` and `cp.reduce.async.bulk`: bulk copies between global and shared memory that
+//! one thread issues, of contiguous bytes or of boxes of tensor maps.
 //!
-//! Into shared memory they complete on an mbarrier, out of it in the thread's bulk group. Costs are
-//! those of a unit of 16 bytes. `cp.reduce` adds to global memory, or keeps the smaller or larger
-//! value; a tensor map knows the type, so that the text of its atoms does not say it.
+//! Copies to shared memory complete on an mbarrier. Copies from shared memory complete in the
+//! thread's bulk group. Costs are those of a unit of 16 bytes. `cp.reduce` adds to global memory,
+//! or keeps the minimum or maximum. For boxes the tensor map states the scalar type, so that the
+//! text of these atoms has no type.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{
@@ -25,10 +26,10 @@ const REDUCE_VECTOR: &str =
 const REDUCE_BOX: &str =
     "PTX ISA, Data Movement and Conversion Instructions: cp.reduce.async.bulk.tensor";
 
-/// Bytes that one phase of an mbarrier counts, in whole units (PTX ISA, Contents of the mbarrier
-/// object).
+/// The largest number of bytes that one phase of an mbarrier counts, in whole units (PTX ISA,
+/// Contents of the mbarrier object).
 const MOST: i64 = (1 << 20) - 16;
-/// Modes of a tensor map (CUDA Driver API, Tensor Map Object Management).
+/// Maximum number of modes of a tensor map (CUDA Driver API, Tensor Map Object Management).
 const MOST_MODES: usize = 5;
 /// Alignment of a contiguous vector, in bytes.
 const VECTOR_ALIGN: i64 = 16;
@@ -36,14 +37,14 @@ const VECTOR_ALIGN: i64 = 16;
 const BOX_ALIGN: i64 = 128;
 const COORDINATES: [&str; MOST_MODES] = ["c0", "c1", "c2", "c3", "c4"];
 
-/// What tells one bulk atom from another.
+/// The properties in which bulk atoms differ.
 #[derive(Copy, Clone, PartialEq)]
 struct Variant {
     extent: Extent,
     load: bool,
     multicast: bool,
     cache: CacheHint,
-    /// Where it does not replace what is there.
+    /// The operation and type of a reduction; `None` for a copy.
     reduces: Option<(AccumulateOp, Scalar)>,
 }
 
@@ -71,7 +72,7 @@ impl Variant {
                     |cache: &CacheHint| Variant { extent, load, multicast, cache: *cache, reduces };
                 all.extend(CacheHint::ALL.iter().map(of));
             }
-            // No tensor map has sums of f64.
+            // Tensor maps do not support sums of f64.
             let has = |r: &&(AccumulateOp, Scalar)| extent == Extent::Vector || r.1 != F64;
             all.extend(REDUCTIONS.iter().filter(has).map(|r| Variant {
                 extent,
@@ -84,7 +85,7 @@ impl Variant {
         all
     }
 
-    /// Name and template.
+    /// The name and the template.
     fn texts(self) -> (String, String) {
         let dims = match self.extent {
             Extent::Box(n) => format!(".tensor.{n}d"),
@@ -119,7 +120,7 @@ impl Variant {
             Some((op, scalar)) => {
                 let flush = if matches!(scalar, F16 | Bf16) { ".noftz" } else { "" };
                 let ty = ptx_name(scalar);
-                // `.add.noftz.f16`; a map has its type.
+                // `.add.noftz.f16`. The tensor map states the type of a box.
                 let operation = match self.extent {
                     Extent::Box(_) => format!(".{op}"),
                     Extent::Tile | Extent::Vector => format!(".{op}{flush}.{ty}"),
@@ -128,7 +129,7 @@ impl Variant {
             }
         };
         let name = format!("{verb}.async.bulk{dims}.{to}{name_cast}{op}{suffix}");
-        // Of a tensor the operation stands before the way in which it completes.
+        // For a box the operation stands before the completion mechanism.
         let target = match (target.strip_suffix(".bulk_group"), self.extent) {
             (Some(way), Extent::Box(_)) => format!("{way}{operation}.bulk_group"),
             _ => format!("{target}{operation}"),
@@ -161,7 +162,7 @@ impl Variant {
     }
 }
 
-/// Every variant with its name and template, composed once.
+/// All variants with their names and templates, which are composed once.
 fn atoms() -> &'static [(Variant, String, String)] {
     static ATOMS: OnceLock<Vec<(Variant, String, String)>> = OnceLock::new();
     ATOMS.get_or_init(|| {
@@ -207,7 +208,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
                 .cite(cite);
             match v.cache {
                 CacheHint::Normal => atom,
-                _ => atom.sequence("the cache policy is made first", "none"),
+                _ => atom.sequence("a cache policy is created first", "none"),
             }
         })
         .collect()

@@ -1,7 +1,7 @@
-//! The table as a page for people: `carbyne atoms --markdown` prints what [`atoms_markdown`]
-//! returns.
+//! The atom table as a Markdown page. `carbyne atoms --markdown` prints the result of
+//! [`atoms_markdown`].
 //!
-//! Atoms that differ in the number of columns alone are one entry, a [`Series`].
+//! Atoms that differ only in the number of columns share one section, as a [`Series`].
 //!
 //! Invariant: the text depends on the table alone.
 
@@ -16,23 +16,23 @@ use indexmap::IndexMap;
 use std::collections::HashSet;
 use std::fmt::Write;
 
-/// Atoms with one name but for the number of columns.
+/// Atoms whose names differ only in the number of columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series<'t> {
-    /// The name; `N` stands in it for the number of columns where there are several atoms.
+    /// The name. If there are several atoms, `N` stands for the number of columns.
     pub title: String,
     /// The atoms of the series, in the order of the table.
     pub atoms: Vec<&'t Atom>,
 }
 
 impl<'t> Series<'t> {
-    /// The atom whose layouts and costs are shown for the series: the last, which has the most
+    /// The atom whose layouts and costs represent the series: the last one, which has the most
     /// columns.
     pub fn largest(&self) -> &'t Atom {
         self.atoms[self.atoms.len() - 1]
     }
 
-    /// What the atoms compute: `MatMul 64xNx16`.
+    /// The operation of the atoms: `MatMul 64xNx16`.
     pub fn op(&self) -> String {
         let op = self.largest().op.to_string();
         match columns(self.largest()) {
@@ -41,19 +41,19 @@ impl<'t> Series<'t> {
         }
     }
 
-    /// `8, 16 to 256`: the numbers of columns, where there are several.
+    /// The numbers of columns, if there are several atoms: `8, 16 to 256`.
     pub fn columns(&self) -> Option<String> {
         let all: Vec<i64> = self.atoms.iter().filter_map(|r| columns(r)).collect();
         (self.atoms.len() > 1).then(|| runs(&all))
     }
 }
 
-/// The atoms of tables, each once, as series in the order in which the tables have them.
+/// All atoms of the tables as series, in the order of the tables. Each atom appears once.
 pub fn series(tables: &[AtomTable]) -> Vec<Series<'_>> {
     series_of(tables.iter().flat_map(AtomTable::atoms))
 }
 
-/// Atoms, each once, as series in the order of their first.
+/// The atoms as series, in the order of the first atom of each series. Each atom appears once.
 pub fn series_of<'t>(atoms: impl Iterator<Item = &'t Atom>) -> Vec<Series<'t>> {
     let mut names = HashSet::new();
     let mut of_title: IndexMap<String, Vec<&'t Atom>> = IndexMap::new();
@@ -62,7 +62,7 @@ pub fn series_of<'t>(atoms: impl Iterator<Item = &'t Atom>) -> Vec<Series<'t>> {
     }
     let series = of_title.into_iter().map(|(title, atoms)| Series { title, atoms });
     let mut all: Vec<Series<'_>> = series.collect();
-    // One that is alone keeps its name.
+    // A series of one atom has the name of the atom.
     for only in all.iter_mut().filter(|s| s.atoms.len() == 1) {
         only.title = only.atoms[0].name.to_owned();
     }
@@ -86,7 +86,7 @@ fn columns(atom: &Atom) -> Option<i64> {
     }
 }
 
-/// `wgmma.m64nNk16.f32.f16.ss` for `wgmma.m64n8k16.f32.f16.ss`.
+/// The title of the atom's series: `wgmma.m64nNk16.f32.f16.ss` for `wgmma.m64n8k16.f32.f16.ss`.
 fn title(atom: &Atom) -> String {
     match columns(atom) {
         Some(n) => atom.name.replacen(&format!("n{n}k"), "nNk", 1),
@@ -94,7 +94,8 @@ fn title(atom: &Atom) -> String {
     }
 }
 
-/// Ascending numbers; from three of one distance on the first two and the last are said.
+/// Ascending numbers as text. Of four or more equidistant numbers it shows the first two and the
+/// last.
 fn runs(all: &[i64]) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut rest = all;
@@ -116,15 +117,16 @@ fn runs(all: &[i64]) -> String {
 }
 
 const DESCRIBED: &str = "
-An operand *by descriptor* is a whole tile in shared memory, the same for every thread of the group, that lies as one of the
-canonical layouts of the PTX ISA (Asynchronous Warpgroup Level Matrix Shared Memory Layout), as dense as below or with gaps
-between groups of rows. It may be part of a tensor; K-major tiles may begin within the first row of a swizzle's pattern.
+An operand *by descriptor* is a whole tile in shared memory. All threads of the group have the same
+descriptor. The tile has one of the canonical layouts of the PTX ISA (Asynchronous Warpgroup Level
+Matrix Shared Memory Layout), either dense as below or with gaps between groups of rows. The tile
+may be part of a tensor. A K-major tile may begin within the first row of a swizzle's pattern.
 
 | major | A [64,16] of 16 bits | B [16,128] of 16 bits |
 | --- | --- | --- |
 ";
 
-/// Every atom of these tables as Markdown.
+/// All atoms of these tables as Markdown.
 ///
 /// ```
 /// use carbyne_atoms::{Arch, AtomTable, docs};
@@ -141,7 +143,8 @@ pub fn atoms_markdown(tables: &[AtomTable]) -> String {
     page
 }
 
-/// What the page says of one atom, or of the series of that title; none where there is neither.
+/// The section about the atom with this name, or about the series with this title. `None` if
+/// neither exists.
 pub fn atom_markdown(name: &str, tables: &[AtomTable]) -> Option<String> {
     let alone = |atom| Series { title: name.to_owned(), atoms: vec![atom] };
     let atom = tables.iter().find_map(|t| t.get(name)).map(alone);
@@ -154,13 +157,14 @@ pub fn atom_markdown(name: &str, tables: &[AtomTable]) -> Option<String> {
 const HEAD: &str = "\
 # Atoms
 
-A thread-value layout maps (thread, value) to the column-major index in the operand's tile, counted
-in its units. `bN` stands for any scalar types that fill N bits. Costs are cycles of one warp.
-Where an atom is emulated, the architecture takes the instruction and executes others, many times slower.
-Of the memories, PM is a number that the caller passes to the kernel by value, IX a coordinate, which is computed.
+A thread-value layout maps (thread, value) to the column-major index in the operand's tile, in units
+of the operand. `bN` stands for any scalar types that fill N bits. Costs are cycles of one warp. For
+an *emulated* atom the architecture has no unit and executes a sequence of other instructions, which
+is many times slower. Of the memories, PM is a number that the caller passes to the kernel by value,
+and IX is a computed coordinate.
 ";
 
-/// Layouts that have a descriptor, of the tiles of 16-bit factors.
+/// Writes the canonical layouts of tiles of 16-bit factors.
 fn described_tiles(page: &mut String) {
     page.push_str(DESCRIBED);
     for (major, mode) in
@@ -174,7 +178,7 @@ fn described_tiles(page: &mut String) {
     }
 }
 
-/// A series as it is on each architecture that has it.
+/// Writes the section about a series, for all architectures that have it.
 fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     let atom = of.largest();
     let atoms: Vec<(Arch, &Atom)> =
@@ -191,16 +195,22 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
         let _ = writeln!(page, "Several instructions: {formula}; error: {error}.");
     }
     if atom.contracts {
-        page.push_str("The CUDA compiler may make one fused multiply-add of a product and the sum or difference that alone reads it.\n");
+        page.push_str(
+            "The CUDA compiler may contract a product and the sum or difference that is its only \
+             reader to one fused multiply-add.\n",
+        );
     }
     if atoms.iter().any(|(_, atom)| atom.calls) {
-        page.push_str("ptxas makes a call of a part of it, beside which no `wgmma` keeps a factor in registers.\n");
+        page.push_str(
+            "ptxas compiles a part of it to a call. A kernel with this atom must have no `wgmma` \
+             with a factor in registers.\n",
+        );
     }
     if let Some(bound) = atom.error_bound() {
-        let _ = writeln!(page, "Of an exact result y it is no farther than {bound}.");
+        let _ = writeln!(page, "The error against the exact result y is at most {bound}.");
     }
     if let (Some(all), Some(most)) = (of.columns(), columns(atom)) {
-        let _ = writeln!(page, "N is {all}; what follows is the atom of N = {most}.");
+        let _ = writeln!(page, "N is {all}. The text and tables below are for N = {most}.");
     }
     visibility(page, atom);
     let _ = write!(page, "\n```\n{}\n```\n\n", atom.template.text());
@@ -215,11 +225,15 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     }
     let done = match atom.visibility {
         Visibility::Immediate => "",
-        Visibility::AsyncGroup => "Its results are there after a wait for the thread's group.\n\n",
-        Visibility::Mbarrier => "Its results are there after a wait for the mbarrier `bar`.\n\n",
-        Visibility::BulkGroup => "It is done after a wait for the thread's bulk group.\n\n",
+        Visibility::AsyncGroup => {
+            "Its results are available after a wait for the thread's group.\n\n"
+        }
+        Visibility::Mbarrier => {
+            "Its results are available after a wait for the mbarrier `bar`.\n\n"
+        }
+        Visibility::BulkGroup => "It is complete after a wait for the thread's bulk group.\n\n",
         Visibility::WgmmaGroup => {
-            "Its results are there after a wait for the warpgroup's group.\n\n"
+            "Its results are available after a wait for the group of the warp group.\n\n"
         }
     };
     page.push_str(done);
@@ -241,14 +255,18 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
         let (name, n) = (operand.name, operand.around);
         let _ = writeln!(
             page,
-            "{name} begins anywhere: the one or two aligned vectors of {n} bytes that hold it are read, and where these reach over the \
-             end of the tensor its elements one by one. `{{{name}.array}}` is the array that holds it, `{{{name}.at}}` its index there, and \
-             `{{{name}.before}}` how many elements before it the first vector begins.\n"
+            "{name} may begin at any element: the one or two aligned vectors of {n} bytes that \
+             contain it are read. If they reach over the end of the tensor, the elements are read \
+             one by one. `{{{name}.array}}` is the array that contains it, `{{{name}.at}}` its \
+             index there, and `{{{name}.before}}` the number of elements from the beginning of the \
+             first vector to it.\n"
         );
     }
     for (name, divisor) in atom.operands.iter().filter_map(|o| Some((o.name, o.divisor?))) {
-        let _ =
-            writeln!(page, "{name} is {divisor}, `{{{name}.reciprocal}}` that, rounded once.\n");
+        let _ = writeln!(
+            page,
+            "{name} is {divisor}. `{{{name}.reciprocal}}` is the reciprocal, rounded once.\n"
+        );
     }
     page.push_str("| architecture | issue | completion | rate per SM and cycle | source |\n");
     page.push_str("| --- | --- | --- | --- | --- |\n");
@@ -270,25 +288,26 @@ fn section(page: &mut String, of: &Series<'_>, tables: &[AtomTable]) {
     }
 }
 
-/// When the outputs are there, and what stands for the placeholders that are no operands.
+/// Writes when the outputs are available, and the meaning of placeholders other than operands.
 fn visibility(page: &mut String, atom: &Atom) {
     match atom.handover {
-        Some(Handover::ToAtoms) => page.push_str("Hands registers to the `wgmma` after it.\n"),
-        Some(Handover::ToThreads) => page.push_str("Hands the registers of `wgmma` back.\n"),
+        Some(Handover::ToAtoms) => page.push_str("It hands registers to later `wgmma`.\n"),
+        Some(Handover::ToThreads) => page.push_str("It hands the registers of `wgmma` back.\n"),
         None => {}
     }
     let text = match atom.visibility {
         Visibility::Immediate => return,
-        Visibility::AsyncGroup => "D is there after `async.commit` and `async.wait(n)`.",
+        Visibility::AsyncGroup => "D is available after `async.commit` and `async.wait(n)`.",
         Visibility::Mbarrier => {
-            "D is there after a wait for the phase of the mbarrier that `bar=` names."
+            "D is available after a wait for the phase of the mbarrier that `bar=` names."
         }
         Visibility::BulkGroup => {
-            "S may be overwritten after `bulk.commit` and `bulk.wait_read(n)`, D is there after `bulk.wait(n)`."
+            "S may be overwritten after `bulk.commit` and `bulk.wait_read(n)`. D is available \
+             after `bulk.wait(n)`."
         }
         Visibility::WgmmaGroup => {
-            "Registers are passed to it by `wgmma.fence`; D is there, and operands may be written, after \
-             `wgmma.commit` and `wgmma.wait(n)`."
+            "`wgmma.fence` hands registers to it. After `wgmma.commit` and `wgmma.wait(n)` D is \
+             available, and operands may be overwritten."
         }
     };
     let _ = writeln!(page, "{text}");
@@ -345,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_said_shortly() {
+    fn numbers_of_columns_are_shortened() {
         assert_eq!(runs(&[8, 16, 24, 32, 40]), "8, 16 to 40");
         assert_eq!(runs(&[8, 16, 24, 32, 48, 64, 80]), "8, 16 to 32, 48, 64, 80");
         assert_eq!(runs(&[8, 16]), "8, 16");

@@ -1,7 +1,9 @@
-//! The words in which atoms are written, and costs that follow from an architecture's rates.
+//! A small vocabulary in which the atoms of the table are written ([`atom`], [`r`], [`w`], ...),
+//! and costs that follow from the rates of an architecture.
 //!
-//! Layouts in atoms are texts, so that an atom greps to the tests and dumps that show it. A text
-//! that does not parse is a defect of this crate, and the sweep builds every table.
+//! Layouts in atoms are texts. A search for the text of a layout therefore finds the atom together
+//! with the tests and dumps that show it. A text that does not parse is a defect of this crate. The
+//! tests in `sweep.rs` build every table.
 
 use crate::arch::ArchReq;
 use crate::atom::{
@@ -20,7 +22,7 @@ pub(crate) const SH: &[Memory] = &[Memory::Sh];
 pub(crate) const RF: &[Memory] = &[Memory::Rf];
 pub(crate) const IX: &[Memory] = &[Memory::Ix];
 pub(crate) const PM: &[Memory] = &[Memory::Pm];
-/// Operands of C++ expressions: the CUDA compiler loads and stores them where they are in memory.
+/// Operands of C++ expressions: the CUDA compiler loads them from memory and stores them there.
 pub(crate) const ANY: &[Memory] = &[Memory::Rf, Memory::Sh, Memory::Gl];
 
 /// The thread-value layout of one thread with one value.
@@ -28,17 +30,17 @@ pub(crate) const ONE: &str = "(1,1):(0,0)";
 /// The thread-value layout of one thread with a pair of values.
 pub(crate) const PAIR: &str = "(1,2):(0,1)";
 
-/// Alignment in bytes of a tile that a descriptor names; its swizzle may want more.
+/// Alignment in bytes of a tile that a descriptor names. A swizzle may need more.
 const DESCRIBED_ALIGN: i64 = 16;
 
-/// Where rates of emulated instructions come from.
+/// The source of rates of emulated instructions.
 const EMULATED: &str = "estimate, after the instructions that ptxas of CUDA 12.9 writes";
 
 pub(crate) fn layout(text: &str) -> Layout {
     text.parse().unwrap_or_else(|e| panic!("defect of the atom table: layout `{text}`: {e}"))
 }
 
-/// An atom of one thread; operands and template are to follow.
+/// An atom of one thread, without operands and template.
 pub(crate) fn atom(name: &'static str, req: ArchReq, op: AtomOp, cost: Cost) -> Atom {
     Atom {
         name,
@@ -70,14 +72,14 @@ impl Atom {
         self
     }
 
-    /// Four whole warps, the first one's number a multiple of four.
+    /// Four whole warps. The index of the first one is a multiple of four.
     pub(crate) fn warpgroup(mut self) -> Self {
         self.group = 128;
         self.thread_layout = layout("128:1");
         self
     }
 
-    /// Four of them are a warp: threads 0 to 3 and 16 to 19, and so on.
+    /// Eight threads: threads 0 to 3 and 16 to 19, and so on. A warp consists of four quad-pairs.
     pub(crate) fn quad_pair(mut self) -> Self {
         self.group = 8;
         self.thread_layout = layout("(4,2):(1,16)");
@@ -94,7 +96,7 @@ impl Atom {
         self.in_registers()
     }
 
-    /// States how the values of operands share registers, which depends on how the atom is written.
+    /// Sets how the values of each operand share registers. This depends on the template.
     fn in_registers(mut self) -> Self {
         for operand in &mut self.operands {
             operand.register_bits = match (operand.cxx, operand.elem, &self.template) {
@@ -126,7 +128,8 @@ impl Atom {
         self
     }
 
-    /// Multiplies and adds to D, or sets it, as `{accumulate}` of the template says.
+    /// The atom adds the products to D, or sets D to them, according to `{accumulate}` in the
+    /// template.
     pub(crate) fn in_wgmma_group(mut self) -> Self {
         self.visibility = Visibility::WgmmaGroup;
         self.sets = true;
@@ -153,12 +156,13 @@ impl Atom {
         self
     }
 
-    /// ptxas makes a subroutine of a part of its text.
+    /// ptxas compiles a part of the text to a subroutine.
     pub(crate) fn calling(self) -> Self {
         Atom { calls: true, ..self }
     }
 
-    /// The same of an instruction where there is no unit for it.
+    /// ptxas compiles a part of the text to a subroutine on architectures that emulate the
+    /// instruction.
     pub(crate) fn calling_where_emulated(self) -> Self {
         Atom { calls: self.cost.emulated, ..self }
     }
@@ -181,7 +185,7 @@ impl Atom {
 
 type OperandParts<'a> = (&'static str, Elem, &'static [Memory], &'a [i64], &'a str);
 
-/// A read operand: name, elements, memories, tile, thread-value layout.
+/// A read operand: name, unit, memories, tile, thread-value layout.
 pub(crate) fn r(parts: OperandParts<'_>) -> AtomOperand {
     operand(OperandAccess::Read, parts)
 }
@@ -191,7 +195,7 @@ pub(crate) fn w(parts: OperandParts<'_>) -> AtomOperand {
     operand(OperandAccess::Write, parts)
 }
 
-/// An accumulator.
+/// An operand that is read and written: an accumulator.
 pub(crate) fn rw(parts: OperandParts<'_>) -> AtomOperand {
     operand(OperandAccess::ReadWrite, parts)
 }
@@ -217,7 +221,8 @@ fn operand(access: OperandAccess, (name, elem, memory, tile, tv): OperandParts<'
     operand
 }
 
-/// Source and destination of a Move of one vector of `bits` by one thread, as one unit.
+/// Source and destination of a Move in which one thread copies one vector of `bits` bits as one
+/// unit.
 pub(crate) fn vector_move(
     from: &'static [Memory],
     to: &'static [Memory],
@@ -228,18 +233,18 @@ pub(crate) fn vector_move(
     [r(("S", elem, from, &[1], ONE)).through(cxx), w(("D", elem, to, &[1], ONE)).through(cxx)]
 }
 
-/// A constant of the text, from the first to the last.
+/// A number that must be a constant in the text, within these bounds.
 pub(crate) fn immediate(name: &'static str, (least, most): (i64, i64)) -> AtomNumber {
     AtomNumber { name, least, most, multiple: 1, form: NumberForm::Immediate }
 }
 
-/// A number that may be computed.
+/// A number that may be computed, within these bounds.
 pub(crate) fn computed(name: &'static str, (least, most): (i64, i64)) -> AtomNumber {
     AtomNumber { form: NumberForm::Register(AsmClass::R), ..immediate(name, (least, most)) }
 }
 
 impl AtomOperand {
-    /// Found through a descriptor: its alignment is that of the start address.
+    /// Addressed through a descriptor. The alignment is that of the start address.
     pub(crate) fn described(mut self, rule: MatrixRule) -> Self {
         self.addressing = Addressing::Descriptor(rule);
         self.align = DESCRIBED_ALIGN;
@@ -251,7 +256,7 @@ impl AtomOperand {
         self
     }
 
-    /// Begins anywhere, and is read as the aligned vectors that hold it.
+    /// May begin at any element. The instruction reads the aligned vectors that contain it.
     pub(crate) fn anywhere(mut self) -> Self {
         self.around = self.bytes_per_thread();
         self.align = 1;
@@ -260,8 +265,8 @@ impl AtomOperand {
 }
 
 impl Timing {
-    /// An instruction that each thread of a warp executes for itself on `values` elements, where a
-    /// multiprocessor executes it for `lanes` threads per cycle.
+    /// The cost of an instruction that each thread of a warp executes on its own `values` elements.
+    /// A multiprocessor executes it for `lanes` threads per cycle.
     pub(crate) fn pointwise(&self, lanes: f64, values: i64) -> Cost {
         let issue_cycles = (32.0 * self.schedulers / lanes).max(1.0);
         Cost {
@@ -273,19 +278,19 @@ impl Timing {
         }
     }
 
-    /// As [`Timing::pointwise`], for `n` instructions of that rate, each needing the one before.
+    /// The cost of `n` dependent instructions of the rate that [`Timing::pointwise`] takes.
     pub(crate) fn chain(&self, lanes: f64, values: i64, n: i64) -> Cost {
         let mut cost = self.pointwise(lanes / n as f64, values);
         cost.completion_cycles = cost.completion_cycles.max(self.math_cycles * n as f64);
         cost
     }
 
-    /// `mma.sync` with so many multiply-adds, whose A has so many bits.
+    /// The cost of `mma.sync` with this number of multiply-adds. `bits` is the number of bits of A.
     pub(crate) fn mma(&self, multiply_adds: i64, bits: i64, speed: Speed) -> Cost {
         let (rate, emulated) = match speed {
             Speed::Unit(rate) => (rate, false),
             Speed::Emulated(rate) => (rate, true),
-            // The architecture's table leaves such atoms out.
+            // The table of the architecture does not contain such atoms.
             Speed::Absent => (0.0, false),
         };
         let small = bits <= 16 * 8 * 16;
@@ -300,8 +305,8 @@ impl Timing {
         }
     }
 
-    /// `wgmma` with so many multiply-adds, which reads so many bytes of shared memory. All of a
-    /// multiprocessor's units work on it together.
+    /// The cost of `wgmma` with this number of multiply-adds, which reads `bytes` bytes of shared
+    /// memory. All tensor cores of a multiprocessor execute it together.
     pub(crate) fn wgmma(&self, multiply_adds: i64, bytes: i64, rate: f64) -> Cost {
         let multiply = multiply_adds as f64 / rate;
         let read = bytes as f64 / self.wgmma_bytes;
@@ -315,7 +320,8 @@ impl Timing {
         }
     }
 
-    /// A statement that waits for nobody, at the rate of one a cycle and scheduler.
+    /// The cost of a statement, without the time for which it waits for other threads. Each
+    /// scheduler issues one per cycle.
     pub(crate) fn sync(&self, latency: f64) -> Cost {
         Cost {
             issue_cycles: 1.0,
@@ -326,15 +332,15 @@ impl Timing {
         }
     }
 
-    /// A warp's access to global memory, `bytes` per thread.
+    /// The cost of a warp's access to global memory, `bytes` per thread.
     pub(crate) fn global(&self, bytes: i64) -> Cost {
         self.memory(32 * bytes, self.global_bytes, self.global_cycles)
     }
 
-    /// The same of vectors that begin anywhere: two that are aligned, and as many instructions as
-    /// take theirs from both.
+    /// The cost of a warp's load from global memory of vectors that may begin at any element: two
+    /// aligned loads, and the instructions that combine them.
     pub(crate) fn global_unaligned(&self, bytes: i64) -> Cost {
-        /// Selects and shifts, and what computes addresses, in cycles of a scheduler.
+        /// Cycles of a scheduler for the selects and shifts, and for computing the addresses.
         const TAKEN: f64 = 12.0;
         let cost = self.global(2 * bytes);
         let completion_cycles = cost.completion_cycles + TAKEN;
@@ -346,14 +352,14 @@ impl Timing {
         }
     }
 
-    /// What a warp adds to global memory, `bytes` per thread.
+    /// The cost of a warp's accumulation in global memory, `bytes` per thread.
     pub(crate) fn red(&self, bytes: i64) -> Cost {
         let cost = self.memory(32 * bytes, self.red_bytes, self.global_cycles);
         Cost { source: self.red_source, ..cost }
     }
 
-    /// How many times as long as a store an accumulation in global memory keeps the second-level
-    /// cache busy.
+    /// The ratio of the time for which an accumulation in global memory occupies the L2 cache to
+    /// that of a plain store.
     #[must_use]
     pub fn red_times(&self) -> f64 {
         self.global_bytes / self.red_bytes.max(1e-9)
@@ -373,28 +379,29 @@ impl Timing {
 }
 
 impl ArchLimits {
-    /// A warp's load of `bytes` from shared memory without bank conflicts.
+    /// The cost of a warp's load of `bytes` bytes from shared memory without bank conflicts.
     pub(crate) fn shared_load(&self, bytes: i64) -> Cost {
         let rate = self.smem_bytes_per_cycle() as f64;
         self.timing.memory(bytes, rate, self.timing.shared_load_cycles)
     }
 
-    /// A warp's store of `bytes` to shared memory without bank conflicts.
+    /// The cost of a warp's store of `bytes` bytes to shared memory without bank conflicts.
     pub(crate) fn shared_store(&self, bytes: i64) -> Cost {
         let rate = self.smem_bytes_per_cycle() as f64;
         self.timing.memory(bytes, rate, self.timing.shared_store_cycles)
     }
 
-    /// 16 bytes of a bulk copy between global and shared memory.
+    /// The cost of 16 bytes of a bulk copy between global and shared memory.
     pub(crate) fn bulk_copy(&self) -> Cost {
         let t = &self.timing;
         let mut cost = t.memory(16, t.global_bytes, t.bulk_cycles);
         cost.completion_cycles += t.shared_store_cycles;
-        cost.source = "estimate, as plain accesses to global memory; the latency of products of bench/choice.tsv on an H100";
+        cost.source = "estimate, as plain accesses to global memory; the latency of products of \
+                       bench/choice.tsv on an H100";
         cost
     }
 
-    /// A warp's asynchronous copy from global to shared memory, `bytes` per thread.
+    /// The cost of a warp's asynchronous copy from global to shared memory, `bytes` per thread.
     pub(crate) fn async_copy(&self, bytes: i64) -> Cost {
         let mut cost = self.timing.global(bytes);
         cost.completion_cycles += self.timing.shared_store_cycles;

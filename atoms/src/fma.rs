@@ -1,8 +1,8 @@
 //! Fused multiply-adds of one thread, on scalars and on packed pairs.
 //!
-//! A pair is two independent products, so its atom is a MatMul of l = 2 batches, m = n = k = 1.
-//! Templates are C++ expressions: operands may lie in any memory, and the CUDA compiler adds loads
-//! and stores, which the atom's cost leaves out.
+//! A pair is two independent products. Its atom is therefore a MatMul of l = 2 batches with m = n =
+//! k = 1. Templates are C++ expressions, so that operands may lie in any memory. The CUDA compiler
+//! then adds loads and stores, which are not part of the atom's cost.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};
@@ -17,14 +17,16 @@ const CITE_HALF2: &str = "CUDA Math API, Half2 Arithmetic Functions: __hfma2";
 const CITE_BF16: &str = "CUDA Math API, Bfloat16 Arithmetic Functions: __hfma";
 const CITE_BF162: &str = "CUDA Math API, Bfloat162 Arithmetic Functions: __hfma2";
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     use Arch::{Sm70, Sm80};
     let t = &limits(arch).timing;
-    let (fma, hfma, hfma2) =
-        ("{D} = fma({A}, {B}, {D});", "{D} = __hfma({A}, {B}, {D});", "{D} = __hfma2({A}, {B}, {D});");
+    let fmaf = "{D} = fmaf({A}, {B}, {D});";
+    let fma = "{D} = fma({A}, {B}, {D});";
+    let hfma = "{D} = __hfma({A}, {B}, {D});";
+    let hfma2 = "{D} = __hfma2({A}, {B}, {D});";
     let atoms = [
-        ("fma.f32",    Sm70, F32,  1, "float",          "{D} = fmaf({A}, {B}, {D});", t.f32_lanes, CITE_FLOAT),
+        ("fma.f32",    Sm70, F32,  1, "float",          fmaf,  t.f32_lanes,  CITE_FLOAT),
         ("fma.f64",    Sm70, F64,  1, "double",         fma,   t.f64_lanes,  CITE_DOUBLE),
         ("fma.f16",    Sm70, F16,  1, "__half",         hfma,  t.f16_lanes,  CITE_HALF),
         ("fma.f16x2",  Sm70, F16,  2, "__half2",        hfma2, t.f16_lanes,  CITE_HALF2),

@@ -1,6 +1,7 @@
-//! Loads from and stores to global memory, one vector a thread.
+//! Plain loads from global memory and stores to it, one vector per thread.
 //!
-//! Written as C++ through a vector type, which the CUDA compiler turns into one instruction.
+//! Templates are C++ accesses through a vector type. The CUDA compiler compiles each to one
+//! instruction.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
@@ -10,12 +11,13 @@ use crate::limits::limits;
 const LOAD: &str = "PTX ISA, Data Movement and Conversion Instructions: ld";
 const STORE: &str = "PTX ISA, Data Movement and Conversion Instructions: st";
 
-/// The function that loads 16 bytes that begin anywhere, in CUDA C++: of an array that begins at a
-/// multiple of 16 bytes, the index of the first element, and how many elements before it the
-/// aligned vector begins that holds it. Both aligned vectors that hold them are read whole.
+/// The function in CUDA C++ that loads 16 bytes from an unaligned address. Its arguments are an
+/// array that begins at a multiple of 16 bytes, the index of the first element, and the number of
+/// elements from the beginning of the aligned vector to this element. The function reads one or two
+/// aligned vectors as a whole.
 pub const LOAD_UNALIGNED: &str = "\
-// The 16 bytes of an array that begin at element i, of the one or two aligned vectors that hold
-// them; the first one begins `before` elements before.
+// Loads the 16 bytes of an array that begin at element i, from the one or two aligned vectors that
+// contain them. The first vector begins `before` elements before i.
 template <typename T, typename I>
 __device__ __forceinline__ uint4 load_unaligned(const T* array, I i, int before) {
   constexpr int n = 16 / sizeof(T);
@@ -34,7 +36,7 @@ __device__ __forceinline__ uint4 load_unaligned(const T* array, I i, int before)
                     __funnelshift_r(b2, b3, bits), __funnelshift_r(b3, b4, bits));
 }";
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let atoms = [
         ("ld.global.b8",   GL, RF, 8,   "unsigned char",  LOAD),
@@ -49,7 +51,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         ("st.global.b128", RF, GL, 128, "uint4",          STORE),
     ];
     let timing = &limits(arch).timing;
-    let unaligned = atom("ld.global.b128.unaligned", ArchReq::Since(Arch::Sm70), AtomOp::Move, timing.global_unaligned(16))
+    let (since, cost) = (ArchReq::Since(Arch::Sm70), timing.global_unaligned(16));
+    let unaligned = atom("ld.global.b128.unaligned", since, AtomOp::Move, cost)
         .operands([
             r(("S", Elem::Bits(128), GL, &[1], ONE)).through("uint4").anywhere(),
             w(("D", Elem::Bits(128), RF, &[1], ONE)).through("uint4"),

@@ -1,9 +1,10 @@
-//! Loads of 8x8 matrices of 16-bit units from shared memory by a whole warp.
+//! `ldmatrix`: loads of 8x8 matrices of 16-bit units from shared memory by a whole warp.
 //!
-//! The tile is `[8, 8*x]`: unit within a row, row. Lanes 0-7 give the addresses of the first
-//! matrix's rows, lanes 8-15 those of the second, and so on; with fewer than four matrices the
-//! other lanes' addresses are ignored, and they repeat those of the lanes before them (stride 0).
-//! With `.trans` each matrix arrives transposed: the destination says so, the source is the same.
+//! The tile is `[8, 8*x]`: unit within a row, row. Lanes 0-7 give the addresses of the rows of the
+//! first matrix, lanes 8-15 those of the second, and so on. With fewer than four matrices the
+//! hardware ignores the addresses of the other lanes. The table repeats those of the lanes before
+//! them (stride 0). `.trans` transposes each matrix in registers: the layout of the destination
+//! differs, and that of the source is unchanged.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
@@ -12,10 +13,10 @@ use crate::limits::limits;
 
 const B16: Elem = Elem::Bits(16);
 const CITE: &str = "PTX ISA, Warp-level matrix load instruction: ldmatrix";
-const SOURCE: &str = "after Sun et al., Dissecting Tensor Cores via Microbenchmarks, 2022 (sm_80); \
-                      estimate on other architectures";
+const SOURCE: &str = "after Sun et al., Dissecting Tensor Cores via Microbenchmarks, 2022 \
+                      (sm_80); estimate on other architectures";
 
-#[rustfmt::skip] // One layout a line, aligned like the fragment tables of the PTX ISA.
+#[rustfmt::skip] // One layout per line, aligned like the fragment tables of the PTX ISA.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let atoms = [
         ("ldmatrix.x1.b16", 1, "((8,4),8):((8,0),1)",  "((4,8),2):((2,8),1)",
@@ -35,8 +36,9 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     atoms.into_iter()
         .map(|(name, n_matrices, source, target, ptx)| {
             let mut cost = limits.shared_load(128 * n_matrices);
-            // Two cycles more for each further matrix, on a base as for a plain load.
-            cost.completion_cycles = limits.timing.shared_load_cycles + 2.0 * (n_matrices - 1) as f64;
+            // The latency of a plain load, and two cycles more for each further matrix.
+            let further = 2.0 * (n_matrices - 1) as f64;
+            cost.completion_cycles = limits.timing.shared_load_cycles + further;
             cost.source = SOURCE;
             let tile = [8, 8 * n_matrices];
             atom(name, ArchReq::Since(Arch::Sm75), AtomOp::Move, cost)

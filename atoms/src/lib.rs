@@ -1,13 +1,25 @@
-//! What each GPU architecture can do, as data: one atom per instruction variant.
+//! The atom table: the hardware instructions of each GPU architecture, as data.
 //!
-//! Reading order: [`arch`], [`atom`], [`table`], then one file per instruction family; [`bind`]
-//! says which leaf an atom implements; [`descriptor`] for what is found by one; [`mod@probe`] makes
-//! programs that execute an atom.
+//! An [`Atom`] is one variant of an instruction, for example `mma.m16n8k16.f32.f16`. Its fields
+//! state the operands, which elements each thread holds (the thread-value layout), the alignment,
+//! the cost and the CUDA text. An [`AtomTable`] holds all atoms of one architecture.
 //!
-//! Invariant: nothing outside this crate states a fragment layout, an alignment or an instruction's
-//! text, and no control flow anywhere depends on an atom's name: consumers read fields.
-//! Invariant: architectures are compared in [`arch`] only.
-//! Invariant: this crate depends on `carbyne-ir` alone; it does not know the solver.
+//! ```
+//! use carbyne_atoms::{Arch, AtomTable};
+//!
+//! let table = AtomTable::new(Arch::Sm80);
+//! let atom = table.get("mma.m16n8k16.f32.f16").unwrap();
+//! assert_eq!(atom.group, 32); // One warp executes it.
+//! ```
+//!
+//! Reading order: [`arch`], [`atom`], [`table`], then one file per instruction family. [`bind`]
+//! decides whether an atom implements a leaf. [`descriptor`] derives the descriptors of `wgmma` and
+//! TMA. [`mod@probe`] makes a program that executes a given atom, for tests.
+//!
+//! Invariant: nothing outside this crate states a fragment layout, an alignment or the text of an
+//! instruction. No control flow anywhere depends on an atom's name: consumers read fields.
+//! Invariant: only [`arch`] compares architectures. Invariant: this crate depends on `carbyne-ir`
+//! alone. It does not know the solver.
 
 #![warn(missing_docs)]
 
@@ -16,7 +28,6 @@ pub mod atom;
 pub mod banks;
 mod binary;
 pub mod bind;
-pub mod bound;
 pub mod bulk;
 mod compare;
 mod convert;
@@ -28,12 +39,13 @@ mod cp_async_bulk;
 pub mod descriptor;
 pub mod docs;
 mod dsl;
+pub mod error_bound;
 mod fma;
 mod global;
 mod ldmatrix;
 pub mod limits;
 pub mod machine;
-pub mod missing;
+pub mod missing_facts;
 mod mma;
 mod number;
 pub mod operand;

@@ -1,10 +1,10 @@
-//! What one multiprocessor holds and how fast it is, by architecture.
+//! The sizes and speeds of a multiprocessor, by architecture.
 //!
 //! Sizes come from the table "Technical Specifications per Compute Capability" of the CUDA C++
-//! Programming Guide, arithmetic rates from its table "Throughput of Native Arithmetic
-//! Instructions". Latencies are microbenchmark figures where `*_source` names a paper, and
-//! estimates elsewhere. Numbers that only one part has (how many multiprocessors) are in
-//! [`crate::machine()`].
+//! Programming Guide. Arithmetic rates come from its table "Throughput of Native Arithmetic
+//! Instructions". Latencies are results of microbenchmarks if `*_source` names a paper, and
+//! estimates otherwise. Numbers that differ between products of one architecture, such as the
+//! number of multiprocessors, are in [`crate::machine()`].
 
 use crate::arch::Arch;
 use crate::banks::BANKS;
@@ -12,45 +12,46 @@ use crate::banks::BANKS;
 /// Sizes and speeds of one architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArchLimits {
-    /// Shared memory that one block can ask for, in bytes (opt-in).
+    /// Maximum shared memory of one block with opt-in, in bytes.
     pub max_smem_per_block: i64,
-    /// Shared memory that a block gets without opting in, in bytes.
+    /// Maximum shared memory of one block without opt-in, in bytes.
     pub static_smem_per_block: i64,
     /// Shared memory of one multiprocessor, in bytes.
     pub smem_per_sm: i64,
-    /// Shared memory that the system keeps of each resident block, in bytes.
+    /// Shared memory that the system reserves for each resident block, in bytes.
     pub reserved_smem_per_block: i64,
     /// 32-bit registers of one multiprocessor.
     pub regs_per_sm: i64,
-    /// Most 32-bit registers of one thread.
+    /// Maximum number of 32-bit registers of one thread.
     pub regs_per_thread: i64,
-    /// Most threads of a block.
+    /// Maximum number of threads of a block.
     pub max_threads_per_block: i64,
-    /// Most resident warps of one multiprocessor.
+    /// Maximum number of resident warps of one multiprocessor.
     pub warps_per_sm: i64,
-    /// Most resident blocks of one multiprocessor.
+    /// Maximum number of resident blocks of one multiprocessor.
     pub blocks_per_sm: i64,
-    /// Banks of shared memory.
+    /// Number of banks of shared memory.
     pub smem_banks: i64,
     /// Width of a bank, in bytes.
     pub bank_bytes: i64,
-    /// Most blocks of a cluster on every part; 1 where there are no clusters.
+    /// Maximum number of blocks of a cluster on every product; 1 if the architecture has no
+    /// clusters.
     pub max_cluster: i64,
-    /// Where the sizes come from.
+    /// The source of the sizes.
     pub source: &'static str,
-    /// How fast it is.
+    /// Rates and latencies.
     pub timing: Timing,
 }
 
 impl ArchLimits {
-    /// How many blocks a multiprocessor holds at once, of so many threads (at least 1), 32-bit
-    /// registers of each and bytes of shared memory; 0 where it has not enough for one (CUDA C++
-    /// Programming Guide, Hardware Multithreading).
+    /// The number of blocks that a multiprocessor holds at once. A block has `threads` threads (at
+    /// least 1) with `registers` 32-bit registers each, and `shared_bytes` bytes of shared memory.
+    /// 0 if not even one block fits (CUDA C++ Programming Guide, Hardware Multithreading).
     #[must_use]
     pub fn resident_blocks(&self, threads: i64, registers: i64, shared_bytes: i64) -> i64 {
-        let of_memory =
+        let by_memory =
             self.smem_per_sm / shared_bytes.saturating_add(self.reserved_smem_per_block).max(1);
-        of_memory
+        by_memory
             .min(self.regs_per_sm / registers.saturating_mul(threads).max(1))
             .min(self.warps_per_sm * 32 / threads.max(1))
             .min(self.blocks_per_sm)
@@ -66,96 +67,95 @@ pub struct Timing {
     pub f32_lanes: f64,
     /// f64 multiply-adds per cycle.
     pub f64_lanes: f64,
-    /// f16x2 multiply-adds per cycle, each of two values.
+    /// f16x2 multiply-adds per cycle, of two values each.
     pub f16_lanes: f64,
-    /// bf16x2 multiply-adds per cycle, each of two values.
+    /// bf16x2 multiply-adds per cycle, of two values each.
     pub bf16_lanes: f64,
-    /// Conversions between f32 and 16-bit types per cycle, a pair counting once.
+    /// Conversions between f32 and 16-bit types per cycle. A pair counts once.
     pub convert_lanes: f64,
     /// Conversions to and from 64-bit types per cycle.
     pub convert_wide_lanes: f64,
     /// Additions, comparisons and multiplications of 32-bit integers per cycle.
     pub int_lanes: f64,
-    /// Reciprocals, roots, exponentials, logarithms and tangents per cycle, of f32.
+    /// Reciprocals, roots, exponentials, logarithms and tangents of f32 per cycle.
     pub special_lanes: f64,
     /// Values exchanged by `shfl` per cycle.
     pub shuffle_lanes: f64,
     /// Values reduced by `redux` per cycle.
     pub redux_lanes: f64,
-    /// What `mma.sync` reaches on 16-bit floats.
+    /// Speed of `mma.sync` on 16-bit floats.
     pub mma_f16: Speed,
-    /// On tf32.
+    /// Speed of `mma.sync` on tf32.
     pub mma_tf32: Speed,
-    /// On f64.
+    /// Speed of `mma.sync` on f64.
     pub mma_f64: Speed,
-    /// On 8-bit integers.
+    /// Speed of `mma.sync` on 8-bit integers.
     pub mma_int8: Speed,
-    /// On 4-bit integers.
+    /// Speed of `mma.sync` on 4-bit integers.
     pub mma_int4: Speed,
-    /// On 8-bit floats.
+    /// Speed of `mma.sync` on 8-bit floats.
     pub mma_fp8: Speed,
-    /// On 16-bit floats by quad-pairs.
+    /// Speed of `mma.sync` on 16-bit floats by quad-pairs.
     pub mma_quad_pair: Speed,
-    /// Multiply-adds per cycle of `wgmma` on 16-bit floats; on tf32 half as many, on 8-bit types
-    /// twice. 0 where there is none.
+    /// Multiply-adds per cycle of `wgmma` on 16-bit floats. The rate is half of it on tf32, and
+    /// twice on 8-bit types. 0 if the architecture has no `wgmma`.
     pub wgmma_f16: f64,
     /// Bytes of shared memory that `wgmma` reads per cycle.
     pub wgmma_bytes: f64,
-    /// Cycles that pass besides those of multiplying, until the result of a `wgmma` is there.
+    /// Cycles besides those of the multiplication until the result of a `wgmma` is available.
     pub wgmma_cycles: f64,
-    /// Cycles until the result of `mma.m16n8k8` on 16-bit floats is there, and of others whose A
-    /// has no more bits.
+    /// Cycles until the result of `mma.m16n8k8` on 16-bit floats is available. Other `mma` whose A
+    /// has at most as many bits take as long.
     pub mma_k8_cycles: f64,
-    /// Cycles until the result of `mma.m16n8k16` on 16-bit floats is there, and of others whose A
-    /// has more bits than that of `mma.m16n8k8`.
+    /// Cycles until the result of `mma.m16n8k16` on 16-bit floats is available. Other `mma` whose A
+    /// has more bits than that of `mma.m16n8k8` take as long.
     pub mma_k16_cycles: f64,
-    /// Cycles until the result of a pointwise instruction is there.
+    /// Cycles until the result of a pointwise instruction is available.
     pub math_cycles: f64,
-    /// Cycles until a value of global memory is there.
+    /// Cycles until a value of global memory is available.
     pub global_cycles: f64,
-    /// Cycles until what the copy engine was asked for has come from global memory, before the
-    /// factor for load that estimates apply. On an H100 the best of 480, 720, 960 and 1200 for the
-    /// products of `bench/choice.tsv`.
+    /// Cycles until the copy engine has brought data from global memory, before the factor for load
+    /// that estimates apply. For the H100 it is the best of 480, 720, 960 and 1200 for the products
+    /// of `bench/choice.tsv`.
     pub bulk_cycles: f64,
-    /// Bytes per cycle between a multiprocessor and the second-level cache.
+    /// Bytes per cycle between a multiprocessor and the L2 cache.
     pub global_bytes: f64,
-    /// Bytes of a line of that cache, of which it gives one at a time, where rows that do not begin
-    /// at its multiples are known to take longer; 0 elsewhere. On an H100 a row of 128 bytes took 2
-    /// cycles from a multiple of 128, 4 from others of 32, and 8 from others of 16, whether the
-    /// copy engine or threads asked for it.
+    /// Bytes of a line of the L2 cache, for architectures on which rows that begin inside of a line
+    /// are known to take longer; 0 for others. The cache delivers one line at a time. On an H100 a
+    /// row of 128 bytes took 2 cycles from a multiple of 128, 4 cycles from other multiples of 32,
+    /// and 8 cycles from other multiples of 16, both for the copy engine and for threads.
     pub line_bytes: i64,
-    /// Bytes per cycle that the second-level cache adds to what lies in it, for each
-    /// multiprocessor.
+    /// Bytes per cycle and multiprocessor that the L2 cache adds to its contents (`red`).
     pub red_bytes: f64,
-    /// Cycles until a value of shared memory is there.
+    /// Cycles until a value of shared memory is available.
     pub shared_load_cycles: f64,
-    /// Cycles until a store to shared memory is done.
+    /// Cycles until a store to shared memory is complete.
     pub shared_store_cycles: f64,
-    /// Where arithmetic rates and `math_cycles` come from.
+    /// The source of arithmetic rates and `math_cycles`.
     pub math_source: &'static str,
-    /// Where `mma_*` come from.
+    /// The source of `mma_*`.
     pub mma_source: &'static str,
-    /// Where `wgmma_*` come from.
+    /// The source of `wgmma_*`.
     pub wgmma_source: &'static str,
-    /// Where `red_bytes` come from.
+    /// The source of `red_bytes`.
     pub red_source: &'static str,
-    /// Where latencies of memory come from.
+    /// The source of the latencies of memory.
     pub memory_source: &'static str,
 }
 
 /// Multiply-adds per cycle of a multiprocessor.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Speed {
-    /// Of a unit made for them.
+    /// The rate of a unit that exists for them.
     Unit(f64),
-    /// Of the sequence of other instructions that the assembler writes in place of the one.
+    /// The rate of the sequence of other instructions that the assembler writes instead.
     Emulated(f64),
-    /// There is no such instruction.
+    /// The instruction does not exist.
     Absent,
 }
 
 impl ArchLimits {
-    /// Bytes of shared memory that the banks deliver together in one cycle.
+    /// Bytes of shared memory that all banks together deliver in one cycle.
     pub fn smem_bytes_per_cycle(&self) -> i64 {
         self.smem_banks * self.bank_bytes
     }
@@ -259,7 +259,7 @@ static SM_80: ArchLimits = ArchLimits {
         mma_f64: Speed::Unit(64.0),
         mma_int8: Speed::Unit(2048.0),
         mma_int4: Speed::Unit(4096.0),
-        // Multiply-adds of single threads, and shuffles.
+        // Emulated by multiply-adds of single threads, and shuffles.
         mma_quad_pair: Speed::Emulated(32.0),
         mma_k8_cycles: 18.0,
         mma_k16_cycles: 25.0,
@@ -315,14 +315,14 @@ static SM_90: ArchLimits = ArchLimits {
         f64_lanes: 64.0,
         bf16_lanes: 128.0,
         mma_f64: Speed::Unit(128.0),
-        // Unpacked to 8-bit integers.
+        // Emulated: unpacked to 8-bit integers.
         mma_int4: Speed::Emulated(160.0),
-        // Converted to f16; only wgmma has a unit for them.
+        // Emulated: converted to f16. Only `wgmma` has a unit for 8-bit floats.
         mma_fp8: Speed::Emulated(384.0),
         wgmma_f16: 2048.0,
         wgmma_cycles: 75.0,
-        wgmma_source: "rate: NVIDIA H100 Tensor Core GPU Architecture, peak rates; latency: measured by \
-                       `carbyne atoms calibrate --machine`",
+        wgmma_source: "rate: NVIDIA H100 Tensor Core GPU Architecture, peak rates; latency: \
+                       measured by `carbyne atoms calibrate --machine`",
         mma_k16_cycles: 33.0,
         global_cycles: 480.0,
         bulk_cycles: 1200.0,
@@ -331,8 +331,8 @@ static SM_90: ArchLimits = ArchLimits {
         shared_load_cycles: 29.0,
         math_source: SM_70.timing.math_source,
         mma_source: "estimate: half of the rate of wgmma",
-        red_source: "rate: measured by `carbyne atoms calibrate --machine`; latency: estimate; more where several lanes touch one \
-                     address",
+        red_source: "rate: measured by `carbyne atoms calibrate --machine`; latency: estimate; \
+                     more where several lanes touch one address",
         memory_source: "estimate, after Luo et al., Benchmarking and Dissecting the Nvidia Hopper \
                         GPU Architecture via Microbenchmarking, 2024",
         ..SM_80.timing

@@ -1,58 +1,59 @@
-//! Cards: what differs between two parts of one architecture, and one part of each that stands for
-//! it where nothing else is said.
+//! Cards: the numbers that differ between two products of one architecture. One product of each
+//! architecture is its default.
 //!
-//! Figures are those of NVIDIA's datasheets and whitepapers, which `source` names; what they do not
-//! tell is said to be an estimate there.
+//! The numbers come from NVIDIA's datasheets and whitepapers, which `source` names. `source` marks
+//! the others as estimates.
 
 use crate::arch::Arch;
 
-/// A card: how many multiprocessors, how fast they tick, and what lies behind them.
+/// A card: the number of its multiprocessors, their clock, and the rates of L2 cache and device
+/// memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// The part.
+    /// The name of the product.
     pub name: &'static str,
-    /// Multiprocessors.
+    /// Number of multiprocessors.
     pub sms: i64,
     /// Clock of the multiprocessors under load, in MHz: the highest that the source states.
     pub clock_mhz: f64,
-    /// Bytes of the second-level cache.
+    /// Bytes of the L2 cache.
     pub l2_bytes: i64,
-    /// Bytes a cycle that the second-level cache delivers to all multiprocessors together.
+    /// Bytes per cycle that the L2 cache delivers to all multiprocessors together.
     pub l2_bytes_per_cycle: f64,
-    /// Bytes a second of device memory, in 10^9.
+    /// Bytes per second of device memory, in 10^9.
     pub dram_gb_per_second: f64,
-    /// Where the figures come from.
+    /// The source of the numbers.
     pub source: &'static str,
 }
 
 impl Machine {
-    /// The same with another number of multiprocessors, as some parts and partitions have; at
-    /// least 1.
+    /// The card with another number of multiprocessors (at least 1), as some products and
+    /// partitions have.
     #[must_use]
     pub fn with_sms(self, sms: i64) -> Self {
         Machine { sms: sms.max(1), ..self }
     }
 
-    /// Bytes of device memory a cycle of the multiprocessors.
+    /// Bytes of device memory per cycle of the multiprocessors.
     #[must_use]
     pub fn dram_bytes_per_cycle(&self) -> f64 {
         self.dram_gb_per_second * 1e3 / self.clock_mhz.max(1.0)
     }
 
-    /// So many cycles in microseconds.
+    /// Converts cycles to microseconds.
     #[must_use]
     pub fn microseconds(&self, cycles: f64) -> f64 {
         cycles / self.clock_mhz.max(1.0)
     }
 
-    /// So many microseconds in cycles.
+    /// Converts microseconds to cycles.
     #[must_use]
     pub fn cycles(&self, microseconds: f64) -> f64 {
         microseconds * self.clock_mhz
     }
 }
 
-/// The card that stands for an architecture.
+/// The default card of an architecture.
 #[must_use]
 pub fn machine(arch: Arch) -> Machine {
     match arch {
@@ -74,7 +75,7 @@ const V100: Machine = Machine {
     l2_bytes: 6 * MIB,
     l2_bytes_per_cycle: 2048.0,
     dram_gb_per_second: 900.0,
-    source: "NVIDIA Tesla V100 GPU Architecture (WP-08608), table 1; rate of the second-level cache: \
+    source: "NVIDIA Tesla V100 GPU Architecture (WP-08608), table 1; rate of the L2 cache: \
              NVIDIA A100 Tensor Core GPU Architecture, A100 L2 Cache",
 };
 
@@ -85,8 +86,8 @@ const T4: Machine = Machine {
     l2_bytes: 4 * MIB,
     l2_bytes_per_cycle: 1024.0,
     dram_gb_per_second: 320.0,
-    source: "NVIDIA Turing GPU Architecture (WP-09183), appendix B; rate of the second-level cache: estimate, as many \
-             bytes a multiprocessor as V100",
+    source: "NVIDIA Turing GPU Architecture (WP-09183), appendix B; rate of the L2 cache: \
+             estimate, as many bytes per multiprocessor as V100",
 };
 
 const A100: Machine = Machine {
@@ -106,8 +107,8 @@ const A6000: Machine = Machine {
     l2_bytes: 6 * MIB,
     l2_bytes_per_cycle: 2688.0,
     dram_gb_per_second: 768.0,
-    source: "NVIDIA Ampere GA102 GPU Architecture, appendix A; rate of the second-level cache: estimate, 32 bytes a \
-             multiprocessor",
+    source: "NVIDIA Ampere GA102 GPU Architecture, appendix A; rate of the L2 cache: estimate, 32 \
+             bytes per multiprocessor",
 };
 
 const L40S: Machine = Machine {
@@ -117,8 +118,8 @@ const L40S: Machine = Machine {
     l2_bytes: 96 * MIB,
     l2_bytes_per_cycle: 4544.0,
     dram_gb_per_second: 864.0,
-    source: "NVIDIA L40S datasheet; NVIDIA Ada GPU Architecture, appendix A; rate of the second-level cache: estimate, \
-             32 bytes a multiprocessor",
+    source: "NVIDIA L40S datasheet; NVIDIA Ada GPU Architecture, appendix A; rate of the L2 \
+             cache: estimate, 32 bytes per multiprocessor",
 };
 
 const H100: Machine = Machine {
@@ -128,8 +129,9 @@ const H100: Machine = Machine {
     l2_bytes: 50 * MIB,
     l2_bytes_per_cycle: 8448.0,
     dram_gb_per_second: 3352.0,
-    source: "NVIDIA H100 Tensor Core GPU Architecture, tables 1 and 3; clock: that of its peak rates; rate of the \
-             second-level cache: estimate, as much as its multiprocessors take; products of `bench/model.tsv` move 9 TB/s",
+    source: "NVIDIA H100 Tensor Core GPU Architecture, tables 1 and 3; clock: that of its peak \
+             rates; rate of the L2 cache: estimate, as much as its multiprocessors take; products \
+             of `bench/model.tsv` move 9 TB/s",
 };
 
 #[cfg(test)]
@@ -139,8 +141,8 @@ mod tests {
 
     #[test]
     fn peak_rates_are_those_of_the_datasheets() {
-        // Dense TFLOP/s on f16 of the matrix units: multiply-adds a cycle and multiprocessor, times
-        // two.
+        // Dense TFLOP/s of the tensor cores on f16: multiply-adds per cycle and multiprocessor,
+        // times two.
         let peak = |arch: Arch, per_sm: f64| {
             let m = machine(arch);
             2.0 * per_sm * m.sms as f64 * m.clock_mhz * 1e-6

@@ -1,4 +1,4 @@
-//! Numbers that an atom's text takes besides its operands: counts, parities, masks.
+//! Numbers in an atom's text besides its operands: counts, parities, masks.
 
 use crate::operand::AsmClass;
 use std::fmt;
@@ -6,32 +6,32 @@ use std::fmt;
 /// A number in a template: `{count}`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct AtomNumber {
-    /// As in the template. An atom for one number only may leave it out there.
+    /// The name in the template. The template of an atom for exactly one number may omit it.
     pub name: &'static str,
-    /// The smallest that the instruction takes.
+    /// The smallest number that the instruction takes.
     pub least: i64,
-    /// The largest.
+    /// The largest number that the instruction takes.
     pub most: i64,
-    /// What divides it.
+    /// A divisor: the number must be a multiple of it.
     pub multiple: i64,
-    /// How it is written.
+    /// The form in which it is written.
     pub form: NumberForm,
 }
 
-/// How a number is written.
+/// The form in which a number is written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NumberForm {
-    /// As a constant of the text.
+    /// A constant in the text.
     Immediate,
-    /// As a register: it may be computed.
+    /// A register, so that the number may be computed.
     Register(AsmClass),
-    /// As a constant of the text where it is one, else as a register.
+    /// A constant in the text if the number is constant, otherwise a register.
     Either(AsmClass),
 }
 
 impl AtomNumber {
-    /// Whether the instruction takes every number from `lo` to `hi` that `div` divides. A bound
-    /// that is not known is taken to fit, where the number may be computed at all.
+    /// Whether the instruction takes every multiple of `div` from `lo` to `hi`. An unknown bound
+    /// counts as fitting if the instruction takes computed numbers.
     pub fn takes(&self, lo: Option<i64>, hi: Option<i64>, div: i64) -> bool {
         let one = lo.is_some() && lo == hi;
         lo.is_none_or(|lo| lo >= self.least)
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_instruction_takes() {
+    fn numbers_that_an_instruction_takes() {
         let registers = AtomNumber {
             name: "registers",
             least: 24,

@@ -1,6 +1,7 @@
-//! An operand of an atom: which elements each thread holds or addresses, where, and through what.
+//! The operands of atoms: which elements each thread holds or addresses, in which memory, and
+//! whether through an address or a descriptor.
 //!
-//! The conventions are those of [`crate::atom`].
+//! [`crate::atom`] states the conventions.
 
 use crate::descriptor::MatrixRule;
 use carbyne_ir::layout::Layout;
@@ -10,52 +11,55 @@ use std::fmt;
 /// One operand of an atom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomOperand {
-    /// As in the template: `S`, `D`, `A`, `B`; `value` for the literal of an Init.
+    /// The name in the template: `S`, `D`, `A`, `B`; `value` for the literal of an Init.
     pub name: &'static str,
-    /// Read, written, or both.
+    /// Whether it is read, written, or both.
     pub access: OperandAccess,
-    /// What `tv` counts.
+    /// The unit that `tv` counts.
     pub elem: Elem,
-    /// Memories it may lie in: any of these. A literal counts as a register.
+    /// The memories in which it may lie. A literal counts as a register.
     pub memory: &'static [Memory],
-    /// (T, V) to the column-major index in `tile`.
+    /// The map from (T, V) to the column-major index in `tile`.
     pub tv: Layout,
-    /// Extents of the operand's named modes; see the head of [`crate::atom`].
+    /// Extents of the operand's named modes. See the header of [`crate::atom`].
     pub tile: Vec<i64>,
-    /// How the instruction finds it.
+    /// How the instruction addresses it.
     pub addressing: Addressing,
-    /// Alignment in bytes of the address that each thread gives; 1 for operands that are always
-    /// registers. Operands that may be either have to keep it where they lie in memory.
+    /// Alignment in bytes of the address that each thread gives. 1 for operands that are always
+    /// registers. An operand that may lie in registers or in memory must be aligned if it lies in
+    /// memory.
     pub align: i64,
-    /// Of an operand that begins anywhere, bytes of the aligned vectors that hold its values, which
-    /// are read whole where they lie within the tensor; where they do not, its elements are copied
-    /// one by one. 0 of others.
+    /// For an operand that may begin at any element: the number of bytes of the aligned vectors
+    /// that contain its values. The instruction reads whole vectors if they lie within the tensor.
+    /// Otherwise the elements are copied one by one. 0 for other operands.
     pub around: i64,
-    /// Bits of a thread's values that lie side by side where the operand is in registers: those of
-    /// one register, or all that are accessed as one value.
+    /// The number of bits of a thread's values that are adjacent in registers: the bits of one
+    /// register, or of all registers that the atom accesses as one value.
     pub register_bits: i64,
-    /// The C++ type through which a CUDA template accesses the operand's values of one thread
-    /// together: `uint4`, `__half2`. None where the template is PTX.
+    /// The C++ type through which a CUDA template accesses all values of one thread together:
+    /// `uint4`, `__half2`. `None` if the template is PTX.
     pub cxx: Option<&'static str>,
-    /// Of an operand that a literal must fill, which literals do. All values of a thread are that
-    /// number.
+    /// For an operand that must be a literal: the literals that it takes. All values of a thread
+    /// are this number.
     pub divisor: Option<Divisor>,
 }
 
-/// Literals by whose reciprocals, computed at compile time, an atom multiplies.
+/// The literals by whose reciprocals an atom multiplies. The reciprocal is computed at compile
+/// time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Divisor {
-    /// Powers of two: the product is the quotient, rounded as that is.
+    /// Powers of two: the product equals the quotient, including its rounding.
     PowerOfTwo,
     /// Any number.
     Any,
 }
 
 impl Divisor {
-    /// Whether `n` is one, and it and its reciprocal are normal numbers of the type.
+    /// Whether `n` is such a literal, and both `n` and its reciprocal are normal numbers of the
+    /// type.
     #[must_use]
     pub fn allows(self, n: f64, scalar: Scalar) -> bool {
-        // The exponents of normal numbers whose reciprocals are normal.
+        // The range of normal numbers with normal reciprocals.
         let Some(float) = scalar.float() else { return false };
         let largest = 2f64.powi(float.end - 2);
         let normal = (1.0 / largest..=largest).contains(&n.abs());
@@ -75,34 +79,34 @@ impl fmt::Display for Divisor {
 }
 
 impl AtomOperand {
-    /// Threads that `tv` counts.
+    /// The number of threads that `tv` counts.
     pub fn n_threads(&self) -> i64 {
         self.tv.mode(0).map_or(1, |t| t.size())
     }
 
-    /// Units that one thread holds or addresses.
+    /// The number of units that one thread holds or addresses.
     pub fn n_values(&self) -> i64 {
         self.tv.mode(1).map_or(1, |v| v.size())
     }
 
-    /// Bits that one thread holds or addresses.
+    /// The number of bits that one thread holds or addresses.
     pub fn bits_per_thread(&self) -> i64 {
         self.n_values() * self.elem.bits()
     }
 
-    /// Bytes that one thread holds or addresses.
+    /// The number of bytes that one thread holds or addresses.
     pub fn bytes_per_thread(&self) -> i64 {
         (self.bits_per_thread() + 7) / 8
     }
 
-    /// How many scalars behind the last value of a thread an access may read, of scalars of so many
-    /// bits.
+    /// The number of scalars after a thread's last value that an access may read. A scalar has
+    /// `bits` bits.
     pub fn reach(&self, bits: i64) -> i64 {
         let scalars = |bytes: i64| bytes.saturating_mul(8) / bits.max(1);
         (scalars(self.around) - 1).max(0)
     }
 
-    /// Units of the whole tile.
+    /// The number of units in the whole tile.
     pub fn tile_size(&self) -> i64 {
         self.tile.iter().product()
     }
@@ -112,22 +116,23 @@ impl AtomOperand {
         self.memory.contains(&memory)
     }
 
-    /// Whether a scalar of this type is one unit.
+    /// Whether one unit is exactly one scalar of this type.
     pub fn is_of(&self, scalar: Scalar) -> bool {
         self.elem.scalars_per_unit(scalar) == Some(1)
     }
 
-    /// How many consecutive scalars of this type, of the `n` that a thread has, each access covers
-    /// in `memory`.
+    /// The number of consecutive scalars of this type that one access in `memory` covers, if a
+    /// thread has `n` of them.
     pub fn side_by_side(&self, memory: Memory, scalar: Scalar, n: i64) -> i64 {
         match memory.is_per_thread() {
             true => (self.register_bits / scalar.bits()).clamp(1, n.max(1)),
-            // All that an address covers.
+            // An address covers all of them.
             false => n,
         }
     }
 
-    /// What the instruction's descriptor demands, where it takes one.
+    /// The rule for the layout of a tile that the instruction finds by a descriptor. `None` if the
+    /// instruction takes no descriptor.
     pub fn matrix_rule(&self) -> Option<MatrixRule> {
         match self.addressing {
             Addressing::Thread => None,
@@ -135,8 +140,8 @@ impl AtomOperand {
         }
     }
 
-    /// The class of its registers in inline PTX; of the address, for an operand in memory.
-    /// 16-bit and smaller values share 32-bit registers where a thread has more than 16 bits.
+    /// The class of its registers in inline PTX; for an operand in memory, the class of the
+    /// address. Values of at most 16 bits share 32-bit registers if a thread has more than 16 bits.
     pub fn asm_class(&self) -> AsmClass {
         match self.memory {
             _ if self.matrix_rule().is_some() => AsmClass::L,
@@ -152,7 +157,8 @@ impl AtomOperand {
         }
     }
 
-    /// How many registers of [`AtomOperand::asm_class`] it takes; 1 for an address.
+    /// The number of registers of the class [`AtomOperand::asm_class`] that it occupies; 1 for an
+    /// address.
     pub fn n_asm_registers(&self) -> i64 {
         if !self.allows(Memory::Rf) {
             return 1;
@@ -162,19 +168,19 @@ impl AtomOperand {
     }
 }
 
-/// `GL or SH`
-pub(crate) fn places(memory: &[Memory]) -> String {
+/// The names of the memories as a message shows them: `GL or SH`.
+pub(crate) fn memory_names(memory: &[Memory]) -> String {
     memory.iter().map(|m| m.as_str()).collect::<Vec<_>>().join(" or ")
 }
 
-/// How an instruction finds an operand.
+/// How an instruction addresses an operand.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Addressing {
     /// In registers, or at an address that each thread gives.
     Thread,
-    /// Through a descriptor of the whole tile, the same in every thread: see [`crate::descriptor`].
-    /// The values of the thread-value layout are the tile in its own order, and every thread has
-    /// all of them (stride 0).
+    /// Through a descriptor of the whole tile, which is equal in all threads. See
+    /// [`crate::descriptor`]. The values of the thread-value layout are the elements of the tile in
+    /// its own order. Every thread has all of them (stride 0).
     Descriptor(MatrixRule),
 }
 
@@ -183,19 +189,20 @@ pub enum Addressing {
 pub enum OperandAccess {
     /// Read only.
     Read,
-    /// Written only: what it held before does not matter.
+    /// Written only. The previous contents do not matter.
     Write,
-    /// Read, then written: an accumulator.
+    /// Read, then written, as an accumulator is.
     ReadWrite,
 }
 
-/// What an operand consists of.
+/// The unit of which an operand consists.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Elem {
-    /// Elements of this type, and of no other.
+    /// Elements of exactly this type.
     Scalar(Scalar),
-    /// Units of so many bits, whatever their type. A narrower scalar packs `n / scalar.bits()`
-    /// consecutive values into each: scalar `j` of unit `u` has index `u * (n / bits) + j`.
+    /// Units of this number of bits, of any type. A unit of n bits contains `n / scalar.bits()`
+    /// consecutive values of a narrower type: scalar `j` of unit `u` has index
+    /// `u * (n / bits) + j`.
     Bits(i64),
 }
 
@@ -208,14 +215,15 @@ impl Elem {
         }
     }
 
-    /// Whether every value of a type is one of the unit's: nothing is lost by a conversion to it.
+    /// Whether the unit's type can represent every value of the type `other`, so that a conversion
+    /// to it loses nothing.
     pub fn holds(self, other: Scalar) -> bool {
         let Elem::Scalar(own) = self else { return false };
         let integers = || own.int_range().zip(other.int_range());
         own.holds(other) || integers().is_some_and(|(own, n)| own.0 <= n.0 && n.1 <= own.1)
     }
 
-    /// How many scalars of type `s` make one unit; none where they do not fit.
+    /// The number of scalars of type `s` in one unit. `None` if they do not fill a unit exactly.
     pub fn scalars_per_unit(self, s: Scalar) -> Option<i64> {
         match self {
             Elem::Scalar(own) => (own == s).then_some(1),
@@ -249,7 +257,7 @@ pub enum AsmClass {
 }
 
 impl AsmClass {
-    /// The constraint letter of an asm statement.
+    /// The constraint letter in an asm statement.
     pub fn letter(self) -> char {
         match self {
             AsmClass::H => 'h',

@@ -1,15 +1,14 @@
-//! Additions, minima and maxima of memory that other threads may access in the same way:
-//! `Move.add`, `Move.min`, `Move.max`. Nobody sees half of one, and any order is right.
+//! `red`: atomic additions, minima and maxima in memory (`Move.add`, `Move.min`, `Move.max`).
+//! Several threads may update an element at the same time, in any order.
 //!
-//! f32 in global memory: subnormal operands and results count as zeros. Shared memory has a unit
-//! for 32-bit integers; for other types the assembler writes a loop that compares and swaps until
-//! nobody else was faster. `atom`, which gives back what was there, is none of these: a spec has
-//! one output.
+//! For f32 in global memory subnormal operands and results count as zeros. Shared memory has a unit
+//! for 32-bit integers. For other types the assembler writes a loop with compare-and-swap. The
+//! table does not contain `atom`, which also returns the old value, because a spec has one output.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};
-use crate::bound::{ErrorBound, F32_NORMAL};
 use crate::dsl::{GL, ONE, PAIR, RF, SH, atom, r, rw};
+use crate::error_bound::{ErrorBound, F32_NORMAL};
 use crate::limits::limits;
 use carbyne_ir::ast::AccumulateOp::{self, Add, Max, Min};
 use carbyne_ir::scalar::Memory;
@@ -21,10 +20,10 @@ const OCT: &str = "(1,8):(0,1)";
 const LOOPED: &str = "estimate: a loop of compare and swap, when no two lanes touch one address";
 const PLAIN: &str = "estimate, as a plain store; more where several lanes touch one address";
 
-/// Of f32 in global memory: both operands and the sum may be subnormal.
+/// The error of f32 in global memory: both operands and the sum may be subnormal.
 pub(crate) const FLUSHED: ErrorBound = ErrorBound::f32_ulps(0.5).plus(3.0 * F32_NORMAL);
 
-/// How the sum of a type is rounded in global memory.
+/// The rounding of an accumulation in global memory.
 pub(crate) fn rounding(op: AccumulateOp, scalar: Scalar) -> Rounding {
     match (op, scalar) {
         (Add, F32) => Rounding::Approximate(FLUSHED),
@@ -33,10 +32,10 @@ pub(crate) fn rounding(op: AccumulateOp, scalar: Scalar) -> Rounding {
     }
 }
 
-/// Name, first architecture, operation, type, values.
+/// Name, first architecture, operation, type, number of values, PTX text.
 type Entry = (&'static str, Arch, AccumulateOp, Scalar, usize, &'static str);
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 fn global() -> [Entry; 20] {
     use Arch::{Sm70, Sm90};
     [
@@ -58,12 +57,13 @@ fn global() -> [Entry; 20] {
         ("red.global.max.s64",    Sm70, Max, I64,  1, "red.global.max.s64 [{D}], {S};"),
         ("red.global.add.v2.f32", Sm90, Add, F32,  2, "red.global.add.v2.f32 [{D}], {S};"),
         ("red.global.add.v4.f32", Sm90, Add, F32,  4, "red.global.add.v4.f32 [{D}], {S};"),
-        ("red.global.add.v4.f16x2",  Sm90, Add, F16,  8, "red.global.add.noftz.v4.f16x2 [{D}], {S};"),
-        ("red.global.add.v4.bf16x2", Sm90, Add, Bf16, 8, "red.global.add.noftz.v4.bf16x2 [{D}], {S};"),
+        ("red.global.add.v4.f16x2", Sm90, Add, F16, 8, "red.global.add.noftz.v4.f16x2 [{D}], {S};"),
+        ("red.global.add.v4.bf16x2", Sm90, Add, Bf16, 8,
+         "red.global.add.noftz.v4.bf16x2 [{D}], {S};"),
     ]
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 fn shared() -> [Entry; 12] {
     use Arch::{Sm70, Sm90};
     [
@@ -89,7 +89,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         if scalar.bits() == 32 && !scalar.is_float() {
             return Cost { source: PLAIN, ..cost };
         }
-        // One round: a load, the sum, a swap, a branch.
+        // One round of the loop: a load, the sum, a compare-and-swap, a branch.
         let timing = &limits.timing;
         let round = timing.shared_load_cycles + timing.shared_store_cycles + timing.math_cycles;
         Cost {

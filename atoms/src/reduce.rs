@@ -1,8 +1,8 @@
-//! Reductions of one integer or one `bool` a lane over a whole warp; every lane receives the
-//! result. A ballot is the cast of a `bool` a lane to 32 bits, all of which every lane receives.
+//! `redux.sync` and `vote.sync`: reductions of one integer or one `bool` per lane over a whole
+//! warp. Every lane receives the result. A ballot is a cast of one `bool` per lane to 32 bits;
+//! every lane receives all of them.
 //!
-//! There is none of f32 before architectures that the table does not have: a butterfly of `shfl`
-//! does it.
+//! The architectures of the table have no such reduction of f32; a butterfly of `shfl` replaces it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
@@ -16,7 +16,7 @@ const CITE: &str = "PTX ISA, Parallel Synchronization and Communication Instruct
 const LOGIC: &str = "PTX ISA, Logic and Shift Instructions: and, or, xor";
 const VOTE: &str = "PTX ISA, Parallel Synchronization and Communication Instructions: vote.sync";
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let atoms = [
         ("redux.add.s32", Sum, I32, "{D} = __reduce_add_sync(0xffffffffu, {S});"),
@@ -35,8 +35,10 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     atoms.into_iter()
         .map(|(name, op, scalar, cuda)| {
-            let (elem, cxx) = (Elem::Scalar(scalar), if scalar == I32 { "int" } else { "unsigned" });
-            atom(name, ArchReq::Since(Arch::Sm80), AtomOp::Reduction(op), t.pointwise(t.redux_lanes, 1))
+            let cxx = if scalar == I32 { "int" } else { "unsigned" };
+            let elem = Elem::Scalar(scalar);
+            let cost = t.pointwise(t.redux_lanes, 1);
+            atom(name, ArchReq::Since(Arch::Sm80), AtomOp::Reduction(op), cost)
                 .warp()
                 .operands([
                     r(("S", elem, RF, &[32], "(32,1):(1,0)")).through(cxx),
@@ -50,8 +52,8 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         .collect()
 }
 
-/// Of two integers of one thread.
-#[rustfmt::skip] // One atom a line.
+/// Reductions of two integers of one thread.
+#[rustfmt::skip] // One row per atom.
 fn pairs(t: &Timing) -> Vec<Atom> {
     let atoms = [
         ("and.s32", And, I32, "and.b32 {D.0}, {S.0}, {S.1};"),
@@ -64,7 +66,8 @@ fn pairs(t: &Timing) -> Vec<Atom> {
     atoms.into_iter()
         .map(|(name, op, scalar, ptx)| {
             let elem = Elem::Scalar(scalar);
-            atom(name, ArchReq::Since(Arch::Sm70), AtomOp::Reduction(op), t.pointwise(t.int_lanes, 1))
+            let cost = t.pointwise(t.int_lanes, 1);
+            atom(name, ArchReq::Since(Arch::Sm70), AtomOp::Reduction(op), cost)
                 .operands([r(("S", elem, RF, &[2], PAIR)), w(("D", elem, RF, &[1], ONE))])
                 .ptx(ptx)
                 .cite(LOGIC)
@@ -72,7 +75,7 @@ fn pairs(t: &Timing) -> Vec<Atom> {
         .collect()
 }
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 fn votes(t: &Timing) -> Vec<Atom> {
     let vote = |name, op| {
         atom(name, ArchReq::Since(Arch::Sm70), op, t.pointwise(t.int_lanes, 1)).warp().cite(VOTE)
@@ -80,11 +83,12 @@ fn votes(t: &Timing) -> Vec<Atom> {
     let lanes = r(("S", Elem::Scalar(Bool), RF, &[32], "(32,1):(1,0)")).through("bool");
     let verdict = w(("D", Elem::Scalar(Bool), RF, &[1], "(32,1):(0,0)")).through("bool");
     let ballot = w(("D", Elem::Scalar(U1), RF, &[32], "(32,32):(0,1)")).through("unsigned");
+    let formula = "a predicate, which is converted to a number";
     vec![
         vote("vote.all", AtomOp::Reduction(And)).operands([lanes.clone(), verdict.clone()])
-            .cuda("{D} = __all_sync(0xffffffffu, {S}) != 0;").sequence("a predicate, which becomes a number", "none"),
+            .cuda("{D} = __all_sync(0xffffffffu, {S}) != 0;").sequence(formula, "none"),
         vote("vote.any", AtomOp::Reduction(Or)).operands([lanes.clone(), verdict])
-            .cuda("{D} = __any_sync(0xffffffffu, {S}) != 0;").sequence("a predicate, which becomes a number", "none"),
+            .cuda("{D} = __any_sync(0xffffffffu, {S}) != 0;").sequence(formula, "none"),
         vote("vote.ballot", AtomOp::Unary(UnaryOp::Cast)).operands([lanes, ballot])
             .cuda("{D} = __ballot_sync(0xffffffffu, {S});"),
     ]

@@ -1,8 +1,8 @@
-//! Copies between registers, and values written as literals.
+//! Copies between registers, literals, parameters and coordinates.
 //!
-//! The literal of an Init is the operand `value`: it counts as a register and prints as an
-//! expression of its C++ type. Types below a byte have no Init: no address names one of their
-//! values.
+//! The literal of an Init is the operand `value`. It counts as a register and is printed as an
+//! expression of its C++ type. Types of less than one byte have no Init, because their values have
+//! no address.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
@@ -16,7 +16,7 @@ const CITE: &str = "PTX ISA, Data Movement and Conversion Instructions: mov";
 const PARAMS: &str = "PTX ISA, State Spaces: Kernel Function Parameters; ld.param";
 const INDEX: &str = "PTX ISA, Integer Arithmetic Instructions; Special Registers: %tid, %ctaid";
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let moves = [
         ("mov.b8",  8,  "unsigned char"),
@@ -44,7 +44,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         (("init.bool", "param.bool"), Bool, "bool"),
     ];
     let (timing, since) = (&limits(arch).timing, ArchReq::Since(Arch::Sm70));
-    // One instruction for every 32 bits, at the rate of f32 arithmetic.
+    // One instruction per 32 bits, at the rate of f32 arithmetic.
     let cost = |bits: i64| timing.pointwise(timing.f32_lanes / ((bits + 31) / 32) as f64, 1);
     let moves = moves.into_iter().map(|(name, bits, cxx)| {
         atom(name, since, AtomOp::Move, cost(bits))
@@ -62,7 +62,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
             .cuda("{D} = {value};")
             .cite(CITE)
     });
-    // A number of the caller, and a coordinate, which is computed.
+    // A number that the caller passes by value, and a coordinate, which is computed.
     let params = types.into_iter().map(|((_, name), scalar, cxx)| {
         let elem = Elem::Scalar(scalar);
         atom(name, since, AtomOp::Move, cost(scalar.bits()))

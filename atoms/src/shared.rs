@@ -1,4 +1,4 @@
-//! Loads from and stores to shared memory, one vector a thread.
+//! Plain loads from shared memory and stores to it, one vector per thread.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp};
@@ -8,7 +8,7 @@ use crate::limits::limits;
 const LOAD: &str = "PTX ISA, Data Movement and Conversion Instructions: ld";
 const STORE: &str = "PTX ISA, Data Movement and Conversion Instructions: st";
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let loads = [
         ("ld.shared.b8",   8,   "unsigned char"),

@@ -1,14 +1,15 @@
-//! Where shared buffers lie in the block's one dynamic allocation.
+//! Places the shared buffers of a block in its one dynamic allocation.
 //!
-//! - A buffer with `at=` lies there.
-//! - One with `reuses=%x` and no address begins where `%x` begins, moved up to its alignment. `%x`
-//!   lies where all that reuse it are aligned, and what follows lies past the longest of them.
-//! - The others follow each other in text order, past whatever is pinned.
+//! - A buffer with `at=` lies at this address.
+//! - A buffer with `reuses=%x` and without `at=` begins where `%x` begins, rounded up to its own
+//!   alignment. `%x` is aligned as all buffers that reuse it need, and the next buffer begins after
+//!   the longest of them.
+//! - The other buffers follow each other in text order, after those with `at=`.
 //!
-//! Invariant: every buffer begins at a multiple of its alignment, of its swizzle's period and of
-//! [`MIN_ALIGN`], the widest access of the atom table. Buffers that lie in blocks of statements of
-//! which only one is live do not share memory unless the program says so. Invariant: what is
-//! printed is placed by this file, and what is decomposed is held to the limit by it.
+//! Invariant: the address of every buffer is a multiple of its alignment, of its swizzle's period
+//! and of [`MIN_ALIGN`], the widest access of the atom table. Two buffers share memory only if the
+//! program says so, even if they are in blocks of statements that never execute together.
+//! Invariant: the printer places buffers with this file, and `decompose` checks the limit with it.
 
 use crate::limits::limits;
 use crate::table::AtomTable;
@@ -20,28 +21,28 @@ use std::collections::HashMap;
 
 type Fallible<T> = Result<T, Box<Diagnostic>>;
 
-/// Alignment that every buffer has, in bytes.
+/// Minimum alignment of every buffer, in bytes.
 pub const MIN_ALIGN: i64 = 16;
-/// Alignment of the block's allocation that is asked for at least, in bytes: what the widest
-/// swizzle and the descriptors of Hopper want.
+/// Minimum alignment of the block's allocation, in bytes: the widest swizzle and the descriptors of
+/// Hopper need it.
 pub const BASE_ALIGN: i64 = 1024;
 
-/// Byte offsets of buffers.
+/// The byte offsets of buffers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arena {
     offsets: HashMap<BufferId, i64>,
-    /// Bytes of the whole allocation.
+    /// Size of the whole allocation in bytes.
     pub bytes: i64,
     /// Alignment of its first byte.
     pub align: i64,
 }
 
 impl Arena {
-    /// Places the buffers, which come in text order.
+    /// Places the buffers, which are in text order.
     ///
     /// # Errors
-    /// [`Code::SharedTooLarge`] over the limit of the architecture, [`Code::Symbolic`] for a size
-    /// that is not known, [`Code::Alignment`] for an address that is not aligned.
+    /// [`Code::SharedTooLarge`] if the limit of the architecture is exceeded, [`Code::Symbolic`]
+    /// for an unknown size, [`Code::Alignment`] for an address that is not aligned.
     pub fn place(p: &Program, buffers: &[BufferId], atoms: &AtomTable) -> Fallible<Arena> {
         let mut arena = Arena { align: BASE_ALIGN, ..Arena::default() };
         let rooms = rooms(p, buffers)?;
@@ -93,7 +94,7 @@ impl Arena {
         self.offsets.get(&id).copied()
     }
 
-    /// Refuses more than a block can have, and says what would fit.
+    /// Refuses more memory than a block can have. The help says what would fit.
     fn check_limit(&self, p: &Program, buffers: &[BufferId], atoms: &AtomTable) -> Fallible<()> {
         let most = limits(atoms.arch).max_smem_per_block;
         if self.bytes <= most {
@@ -111,16 +112,16 @@ impl Arena {
         let room = most - (self.bytes - bytes);
         let own = stages(p, id).map(|n| (n, room / (bytes / n).max(1)));
         let help = match (fewer_stages(p, &sizes, self.bytes, most), own) {
-            (Some((n, fits)), _) => format!("{} instead of {n} would fit", of_stages(fits)),
+            (Some((n, fits)), _) => format!("use {} instead of {n}", of_stages(fits)),
             (None, Some((n, fits))) if (1..n).contains(&fits) => {
-                format!("{} of `%{}` instead of {n} would fit", of_stages(fits), b.name)
+                format!("use {} of `%{}` instead of {n}", of_stages(fits), b.name)
             }
             (None, _) if room > 0 => format!(
-                "make its tile smaller, {room} bytes would fit; or let tensors that are not live \
-                 together share memory with `reuses=`"
+                "make its tile smaller ({room} bytes would fit), or share memory with `reuses=` \
+                 between tensors that are not live together"
             ),
-            (None, _) => "make the tiles smaller, or let tensors that are not live together share \
-                          memory with `reuses=`"
+            (None, _) => "make the tiles smaller, or share memory with `reuses=` between tensors \
+                          that are not live together"
                 .to_owned(),
         };
         Err(Box::new(
@@ -128,11 +129,11 @@ impl Arena {
                 Code::SharedTooLarge,
                 b.span,
                 format!(
-                    "the block needs {} bytes of shared memory, and one of {} has at most {most}",
+                    "the block needs {} bytes of shared memory, but {} allows at most {most}",
                     self.bytes, atoms.arch
                 ),
             )
-            .label(format!("`%{}` takes {bytes}", b.name))
+            .label(format!("`%{}` takes {bytes} bytes", b.name))
             .help(help),
         ))
     }
@@ -142,15 +143,16 @@ fn of_stages(n: i64) -> String {
     if n == 1 { "1 stage".to_owned() } else { format!("{n} stages") }
 }
 
-/// Stages of a tensor, if its outer level counts some.
+/// The number of stages of a tensor: the size of its outer level, if the tensor has several levels
+/// and the size is greater than 1.
 fn stages(p: &Program, id: BufferId) -> Option<i64> {
     let levels = &p.tensors[p.buffers[id].tensor].levels;
     let outer = levels.first().filter(|_| levels.len() > 1)?;
     outer.size_in(&p.arena).ok().and_then(Dim::as_const).filter(|n| *n > 1)
 }
 
-/// How many stages the tensors have that have any, if all of them have as many; and how many would
-/// fit.
+/// If all tensors with stages have the same number of stages: this number, and a smaller number
+/// that would fit.
 fn fewer_stages(p: &Program, sizes: &[(BufferId, i64)], all: i64, most: i64) -> Option<(i64, i64)> {
     let staged: Vec<(i64, i64)> =
         sizes.iter().filter_map(|(id, bytes)| Some((stages(p, *id)?, *bytes))).collect();
@@ -173,14 +175,14 @@ pub fn buffers(p: &Program, kernel: SpecId) -> Vec<BufferId> {
     allocated.filter(|id| p.buffers[*id].is_shared()).collect()
 }
 
-/// What a buffer and those that reuse it take.
+/// The memory for a buffer and all buffers that reuse it.
 #[derive(Copy, Clone, Debug, Default)]
 struct Room {
     align: i64,
     bytes: i64,
 }
 
-/// The room of each buffer that reuses no other.
+/// The memory for each buffer that reuses no other.
 fn rooms(p: &Program, buffers: &[BufferId]) -> Fallible<IndexMap<BufferId, Room>> {
     let mut first: HashMap<BufferId, BufferId> = HashMap::new();
     let mut out: IndexMap<BufferId, Room> = IndexMap::new();
@@ -190,7 +192,8 @@ fn rooms(p: &Program, buffers: &[BufferId]) -> Fallible<IndexMap<BufferId, Room>
         let own = reused.unwrap_or(id);
         first.insert(id, own);
         let room = out.entry(own).or_default();
-        // Behind an address that is stated it may have to move up.
+        // A buffer that reuses one with `at=` may begin at a higher address, because of its
+        // alignment.
         let from = p.buffers[own].at.filter(|_| reused.is_some());
         let up = from.map_or(Ok(0), |at| round_up(at, alignment(b), b).map(|to| to - at))?;
         room.align = room.align.max(alignment(b));
@@ -199,11 +202,11 @@ fn rooms(p: &Program, buffers: &[BufferId]) -> Fallible<IndexMap<BufferId, Room>
     Ok(out)
 }
 
-/// The first address from `next` on where the room of a buffer overlaps nothing pinned.
+/// The first address from `next` on at which the memory of a buffer overlaps no buffer with `at=`.
 fn free(next: i64, room: Room, b: &Buffer, pinned: &[(i64, i64)]) -> Fallible<i64> {
     let mut at = round_up(next, room.align, b)?;
     let ends = |at: i64| at.checked_add(room.bytes).unwrap_or(i64::MAX);
-    // Each step passes at least one of them.
+    // Each step passes at least one buffer.
     while let Some((_, stop)) = pinned.iter().find(|(start, stop)| at < *stop && *start < ends(at))
     {
         at = round_up(*stop, room.align, b)?;
@@ -222,19 +225,19 @@ fn end(at: i64, b: &Buffer) -> Fallible<i64> {
             Diagnostic::new(
                 Code::Symbolic,
                 b.span,
-                format!("the size of `%{}` must be known", b.name),
+                format!("the size of the shared tensor `%{}` must be constant", b.name),
             )
             .help("give the shared tensor constant extents"),
         ));
     };
-    // Types below a byte share bytes.
+    // Elements of less than one byte share bytes.
     let bits = cosize.checked_mul(b.scalar.bits()).and_then(|bits| bits.checked_add(7));
     bits.and_then(|bits| at.checked_add(bits / 8)).ok_or_else(|| beyond(b))
 }
 
-/// Sizes that no shared memory has.
+/// The error for a size or an address beyond 64 bits.
 fn beyond(b: &Buffer) -> Box<Diagnostic> {
-    let message = format!("`%{}` reaches beyond 64 bits", b.name);
+    let message = format!("the address or size of `%{}` overflows 64 bits", b.name);
     Box::new(
         Diagnostic::new(Code::Overflow, b.span, message)
             .help("make the shared tensors smaller, or lower the address of `at=`"),

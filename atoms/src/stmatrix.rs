@@ -1,8 +1,8 @@
-//! Stores of 8x8 matrices of 16-bit units to shared memory by a whole warp: the reverse of
-//! `ldmatrix`, with its tile and its layouts.
+//! `stmatrix`: stores of 8x8 matrices of 16-bit units to shared memory by a whole warp. It is the
+//! reverse of `ldmatrix`, with the same tile and layouts.
 //!
-//! With fewer than four matrices the addresses of the other lanes are ignored; they repeat those of
-//! the lanes before them (stride 0). With `.trans` each matrix is stored transposed.
+//! With fewer than four matrices the hardware ignores the addresses of the other lanes. The table
+//! repeats those of the lanes before them (stride 0). `.trans` transposes each matrix.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
@@ -12,7 +12,7 @@ use crate::limits::limits;
 const B16: Elem = Elem::Bits(16);
 const CITE: &str = "PTX ISA, Warp-level matrix store instruction: stmatrix";
 
-#[rustfmt::skip] // One layout a line, aligned like the fragment tables of the PTX ISA.
+#[rustfmt::skip] // One layout per line, aligned like the fragment tables of the PTX ISA.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let atoms = [
         ("stmatrix.x1.b16", 1, "((4,8),2):((2,8),1)",          "((8,4),8):((8,0),1)",

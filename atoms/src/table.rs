@@ -1,4 +1,4 @@
-//! The atoms that one architecture has.
+//! The atom table: all atoms of one architecture, and how to look them up.
 
 use crate::arch::Arch;
 use crate::atom::{Atom, AtomOp, BarrierScope, Cost, Rate};
@@ -17,8 +17,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Every atom of one architecture.
 ///
-/// Atoms are made once a process and shared by its tables, so that making a table and copying it
-/// are cheap.
+/// All atoms are made once per process, and all tables of an architecture share them. To make or to
+/// copy a table is cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomTable {
     /// The architecture whose atoms these are.
@@ -26,12 +26,12 @@ pub struct AtomTable {
     atoms: Arc<Atoms>,
 }
 
-/// Atoms, and where to find them.
+/// A list of atoms with two indices.
 #[derive(Clone, Debug, PartialEq)]
 struct Atoms {
     list: Vec<Atom>,
     by_name: HashMap<&'static str, usize>,
-    /// In the order of `list`.
+    /// Indices of `list`, in ascending order.
     by_kind: HashMap<SpecKind, Vec<usize>>,
 }
 
@@ -40,7 +40,7 @@ static SHARED: [OnceLock<Arc<Atoms>>; Arch::ALL.len()] =
     [const { OnceLock::new() }; Arch::ALL.len()];
 
 impl Atoms {
-    fn of(arch: Arch) -> Self {
+    fn for_arch(arch: Arch) -> Self {
         let families = [
             global::list(arch),
             shared::list(arch),
@@ -70,7 +70,8 @@ impl Atoms {
         out
     }
 
-    /// The first atom of a name is the one that is found; the sweep refuses a second.
+    /// Appends an atom. A lookup by name finds the first atom with the name; the tests in
+    /// `sweep.rs` refuse a second.
     fn push(&mut self, atom: Atom) {
         let i = self.list.len();
         self.by_name.entry(atom.name).or_insert(i);
@@ -85,8 +86,9 @@ impl AtomTable {
     /// The table of `arch`.
     pub fn new(arch: Arch) -> Self {
         let place = Arch::ALL.iter().position(|a| *a == arch).unwrap_or(0);
-        let atoms = SHARED[place]
-            .get_or_init(|| AtomTable { arch, atoms: Arc::new(Atoms::of(arch)) }.measured().atoms);
+        let atoms = SHARED[place].get_or_init(|| {
+            AtomTable { arch, atoms: Arc::new(Atoms::for_arch(arch)) }.measured().atoms
+        });
         AtomTable { arch, atoms: atoms.clone() }
     }
 
@@ -95,15 +97,15 @@ impl AtomTable {
         Arc::make_mut(&mut self.atoms).list.get_mut(i)
     }
 
-    /// The atom of that name.
+    /// The atom with this name.
     pub fn get(&self, name: &str) -> Option<&Atom> {
         self.atoms.by_name.get(name).map(|i| &self.atoms.list[*i])
     }
 
-    /// The atom of that name.
+    /// The atom with this name.
     ///
     /// # Errors
-    /// None has it: what to write instead.
+    /// No atom has the name. The error holds architectures that have it, or similar names.
     pub fn find(&self, name: &str) -> Result<&Atom, NoAtom> {
         self.get(name).ok_or_else(|| {
             let archs = archs_with(&|atom| atom.name == name);
@@ -118,8 +120,8 @@ impl AtomTable {
         &self.atoms.list
     }
 
-    /// A number for what the atoms of the table are, the same on every machine and another one
-    /// where one of them is added, removed or changed. What they cost is left out.
+    /// A hash of all fields of all atoms except their costs. It is equal on every machine, and
+    /// differs if an atom is added, removed or changed.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let none = Cost {
@@ -140,7 +142,7 @@ impl AtomTable {
         hash
     }
 
-    /// The table without the atoms that `keep` refuses.
+    /// The table without the atoms for which `keep` returns false.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&Atom) -> bool) -> Self {
         let mut kept = Atoms { list: vec![], by_name: HashMap::new(), by_kind: HashMap::new() };
@@ -148,17 +150,17 @@ impl AtomTable {
         AtomTable { arch: self.arch, atoms: Arc::new(kept) }
     }
 
-    /// The atoms that implement specs of that kind, in the order of the table.
+    /// The atoms that implement specs of this kind, in the order of the table.
     pub fn implementing(&self, kind: SpecKind) -> impl Iterator<Item = &Atom> {
         self.atoms.by_kind.get(&kind).into_iter().flatten().map(|i| &self.atoms.list[*i])
     }
 
-    /// The atom of a synchronization statement whose number is known to be from `lo` to `hi` and a
-    /// multiple of `div`; `remote` for an mbarrier of another block, whose `{rank}` the atom takes.
-    /// Of several atoms the first that fits.
+    /// The atom of a synchronization statement; the first one if several fit. `number` gives the
+    /// known bounds of the statement's number and a divisor: (`lo`, `hi`, `div`). `remote` selects
+    /// an mbarrier of another block, whose rank in the cluster is `{rank}` in the template.
     ///
     /// # Errors
-    /// Which architectures have the statement, or which numbers it takes.
+    /// The architecture does not have the statement, or the statement does not take this number.
     pub fn sync(
         &self,
         op: SyncOp,
@@ -173,7 +175,7 @@ impl AtomTable {
         let has = |r: &Atom| r.op == AtomOp::Sync(op) && r.number("rank").is_some() == remote;
         let own = || self.atoms().iter().filter(|r| has(r));
         own().find(fits).ok_or_else(|| {
-            // Several atoms may take the same.
+            // Several atoms may take the same numbers.
             let mut takes: Vec<String> = vec![];
             for number in own().filter_map(|r| r.numbers.first()).map(ToString::to_string) {
                 if !takes.contains(&number) {
@@ -187,8 +189,8 @@ impl AtomTable {
     /// The atom that elects one thread of each of these groups.
     ///
     /// # Errors
-    /// D0307 where the architecture elects none, V0214 where groups have another size or begin
-    /// elsewhere than those that it elects of.
+    /// D0307 if the architecture has no such atom. V0214 if the groups have another size than the
+    /// atom's group, or do not begin at a multiple of this size.
     pub fn elect(
         &self,
         p: &Program,
@@ -200,8 +202,8 @@ impl AtomTable {
         let elects = |r: &Atom| r.op == AtomOp::Elect;
         let Some(atom) = self.atoms().iter().find(|r| elects(r)) else {
             let list: Vec<String> = archs_with(&elects).iter().map(|a| format!("`{a}`")).collect();
-            let text = format!("{} elects no lane of a warp", self.arch);
-            let help = format!("compile for {}, or name a thread", list.join(", "));
+            let text = format!("{} has no instruction that elects a thread (`elect`)", self.arch);
+            let help = format!("compile for {}, or name a thread by its index", list.join(", "));
             return Err(Box::new(Diagnostic::new(Code::NoSync, span, text).help(help)));
         };
         if n_threads == Some(atom.group) {
@@ -209,21 +211,25 @@ impl AtomTable {
                 return Ok(atom);
             }
             let text = format!(
-                "a lane is elected of groups that are not known to begin at a multiple of {} threads",
+                "`elect` needs groups that begin at a multiple of {} threads, but these groups are \
+                 not known to do so",
                 atom.group
             );
-            let help = format!("take whole warps: `#cta.tile([{}])`", atom.group);
+            let help = format!("use whole warps: `#cta.tile([{}])`", atom.group);
             return Err(Box::new(Diagnostic::new(Code::ThreadLayout, span, text).help(help)));
         }
-        let text = format!("a lane is elected of groups of {} threads", atom.group);
-        let help = format!("take tiles: `#cta.tile([{}])`", atom.group);
+        let text = format!(
+            "`elect` needs groups of {} threads, but these groups have another size",
+            atom.group
+        );
+        let help = format!("use tiles of {} threads: `#cta.tile([{0}])`", atom.group);
         Err(Box::new(Diagnostic::new(Code::ThreadLayout, span, text).help(help)))
     }
 
     /// The atom of a `barrier`.
     ///
     /// # Errors
-    /// I0901 where the table has none: every architecture has barriers.
+    /// I0901 if the table has none. Every architecture has barriers.
     pub fn barrier(&self, scope: BarrierScope) -> Result<&Atom, Box<Diagnostic>> {
         let found = self.atoms().iter().find(|r| r.op == AtomOp::Barrier(scope));
         found.ok_or_else(|| {
@@ -232,8 +238,7 @@ impl AtomTable {
         })
     }
 
-    /// The table with `atom` in the place of the atom of that name, or at the end where there is
-    /// none.
+    /// Replaces the atom with the same name, or appends `atom` if the table has no such name.
     #[must_use]
     pub fn with(mut self, atom: Atom) -> Self {
         let mut atoms = self.atoms.list.clone();
@@ -247,10 +252,11 @@ impl AtomTable {
         self
     }
 
-    /// Up to three names that begin with `name`, or as much of it as any does, or else those that
-    /// look most like it, the nearest first.
+    /// Up to three similar names for a message. These are names of which `name` is a prefix that
+    /// ends at a dot. If there are none, the names with the smallest edit distance follow, the
+    /// nearest first.
     pub fn nearest_names(&self, name: &str) -> Vec<&'static str> {
-        // As a person begins to write it: whole parts, as in `mma.m16n8k16` or `cp.async`.
+        // A partly written name: whole parts, as in `mma.m16n8k16` or `cp.async`.
         let begins = |r: &&Atom| {
             let rest = r.name.strip_prefix(name.trim_end_matches('.'));
             rest.is_some_and(|rest| rest.starts_with('.'))
@@ -262,34 +268,34 @@ impl AtomTable {
         let mut ranked: Vec<(usize, &'static str)> =
             self.atoms.list.iter().map(|r| (strsim::levenshtein(&name, r.name), r.name)).collect();
         ranked.sort_by_key(|(d, _)| *d);
-        // Names that are farther away are not meant where one differs by a letter or two.
+        // If a name differs by a letter or two only, names farther away are not meant.
         let least = ranked.first().map_or(0, |(d, _)| *d);
         let is_near = |d: usize| least > MAX_TYPOS || d == least;
         ranked.into_iter().filter(|(d, _)| is_near(*d)).take(3).map(|(_, n)| n).collect()
     }
 }
 
-/// The architectures that have such an atom, oldest first.
+/// The architectures that have an atom for which `has` holds, oldest first.
 fn archs_with(has: &dyn Fn(&Atom) -> bool) -> Vec<Arch> {
     let one = |arch: &&Arch| AtomTable::new(**arch).atoms().iter().any(has);
     Arch::ALL.iter().filter(one).copied().collect()
 }
 
-/// A name that no atom of an architecture has.
+/// The error for a name that no atom of an architecture has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoAtom {
-    /// Where it was sought.
+    /// The architecture.
     pub arch: Arch,
-    /// The name, or as much of it as a message holds.
+    /// The name, or its first characters.
     pub name: String,
-    /// Architectures that have it, oldest first.
+    /// The architectures that have an atom with this name, oldest first.
     archs: Vec<Arch>,
-    /// Where none has, names that look like it, the nearest first.
+    /// Similar names, the nearest first, if no architecture has the name.
     near: Vec<&'static str>,
 }
 
 impl NoAtom {
-    /// What to do instead: an action.
+    /// The help of the message: an action.
     pub fn help(&self) -> String {
         let quoted = |names: &mut dyn Iterator<Item = &str>| -> String {
             names.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" or ")
@@ -303,7 +309,7 @@ impl NoAtom {
         }
     }
 
-    /// The error about a spec that names it.
+    /// The error about a spec that names the atom.
     pub fn diagnostic(&self, spec: &Spec) -> Diagnostic {
         let d = Diagnostic::new(Code::UnknownAtom, spec.span, self.to_string()).help(self.help());
         match (&self.near[..], spec.word(Key::Atom)) {
@@ -321,18 +327,20 @@ impl fmt::Display for NoAtom {
 
 impl std::error::Error for NoAtom {}
 
-/// A synchronization statement that an architecture does not have, or not with this number.
+/// The error for a synchronization statement that an architecture does not have, or that does not
+/// take this number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSync {
     /// The statement.
     pub op: SyncOp,
-    /// Where it was sought.
+    /// The architecture.
     pub arch: Arch,
-    /// Whether it was asked for an mbarrier of another block.
+    /// Whether the mbarrier belongs to another block.
     pub remote: bool,
-    /// The numbers that it takes there; empty where it is not there at all, or takes none.
+    /// The numbers that the statement takes on this architecture. Empty if the architecture does
+    /// not have the statement, or if the statement takes no number.
     pub takes: Vec<String>,
-    /// Which architectures have it.
+    /// The architectures that have the statement.
     pub archs: Vec<Arch>,
 }
 
@@ -344,22 +352,23 @@ impl NoSync {
         if archs.contains(arch) {
             return d
                 .label(format!("it takes {}", takes.join(", or ")))
-                .help("write such a number, or one whose range is known to fit");
+                .help("write a number that the statement takes, or state a fact that bounds it");
         }
         if archs.is_empty() {
             return d
-                .label("no architecture does this to an mbarrier of another block")
-                .help("remove `.peer`, and let the other block do it");
+                .label("no architecture has this statement for an mbarrier of another block")
+                .help("remove `.peer` and write this statement in the other block");
         }
         let list: Vec<String> = archs.iter().map(|a| format!("`{a}`")).collect();
-        d.label(format!("`{op}` is unknown there")).help(format!("compile for {}", list.join(", ")))
+        d.label(format!("`{op}` does not exist there"))
+            .help(format!("compile for {}", list.join(", ")))
     }
 }
 
 impl fmt::Display for NoSync {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let NoSync { op, arch, remote, archs, takes: _ } = self;
-        let of = if *remote { " of another block's mbarrier" } else { "" };
+        let of = if *remote { " for an mbarrier of another block" } else { "" };
         match archs.contains(arch) {
             true => write!(f, "{arch} has no `{op}`{of} with this number"),
             false => write!(f, "{arch} has no `{op}`{of}"),
@@ -369,10 +378,11 @@ impl fmt::Display for NoSync {
 
 impl std::error::Error for NoSync {}
 
-/// Characters of an unknown name that are looked at: it may be as long as a file.
+/// The number of characters of an unknown name that are compared and shown: the name may be as long
+/// as a file.
 const MAX_COMPARED: usize = 64;
 
-/// Letters of a name that are taken to be wrong by mistake.
+/// The largest edit distance that counts as a typing error.
 const MAX_TYPOS: usize = 2;
 
 #[cfg(test)]

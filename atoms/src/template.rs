@@ -1,60 +1,63 @@
-//! How an atom is written: text with a placeholder `{name}` for each operand and number.
+//! Templates: the CUDA text of an atom, with a placeholder `{name}` for each operand and number.
 //!
-//! Besides operands there are `{D.2}`, register 2 of operand D (the first is 0), `{A.major}`, the
-//! immediate of the major that operand A has (0 where it is K-major, 1 where it is MN-major),
-//! `{S.array}`, `{S.at}` and `{S.before}`, the array of an operand in memory, where in it the
-//! executing thread's first element is, and how far behind a multiple of as many bytes as are read
-//! around it ([`crate::AtomOperand::around`]), in elements of the operand's type, `{B.reciprocal}`,
-//! 1 divided by the literal that fills B, rounded once to its type, and `{accumulate}`, 1 in a
-//! MatMul and 0 in a `MatMul.set`.
+//! Further placeholders for an operand A, B, D or S:
+//! - `{D.2}`: register 2 of D. The first one is 0.
+//! - `{A.major}`: the immediate for the major of A: 0 for K-major, 1 for MN-major.
+//! - `{S.array}`: the array that contains an operand in memory.
+//! - `{S.at}`: the index in this array of the executing thread's first element, in elements of the
+//!   operand's type.
+//! - `{S.before}`: the number of elements from the beginning of the aligned vector that contains
+//!   this element ([`crate::AtomOperand::around`]) to the element.
+//! - `{B.reciprocal}`: 1 divided by the literal B, rounded once to its type.
+//! - `{accumulate}`: 1 for a MatMul, 0 for a `MatMul.set`.
 //!
-//! Invariant: single braces in a template delimit placeholders and nothing else; `{{` and `}}` are
-//! braces of the instruction text. A line break stands between instructions of a sequence.
+//! Invariant: single braces in a template delimit placeholders and nothing else. `{{` and `}}` are
+//! braces of the instruction text. A line break separates the instructions of a sequence.
 
-/// The text of an atom.
+/// The CUDA text of an atom.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Template {
-    /// A C++ statement: `{D} = __hfma({A}, {B}, {D});`. An operand prints as an lvalue of the type
-    /// [`crate::AtomOperand::cxx`] that covers all values of the executing thread (a literal as an
-    /// expression of that type).
+    /// A C++ statement: `{D} = __hfma({A}, {B}, {D});`. An operand is printed as an lvalue of the
+    /// type [`crate::AtomOperand::cxx`] that covers all values of the executing thread. A literal
+    /// is printed as an expression of this type.
     Cuda(&'static str),
     /// A PTX instruction: `ldmatrix.sync.aligned.m8n8.x4.shared.b16 {D}, [{S}];`. A register
-    /// operand prints as its list of registers in braces (`{%0, %1}`, also where it is only one),
-    /// an operand in memory as the register that holds the executing thread's address, or its
-    /// descriptor.
+    /// operand is printed as a list of registers in braces (`{%0, %1}`), even if there is only one.
+    /// An operand in memory is printed as the register that holds the executing thread's address or
+    /// the descriptor.
     Ptx(&'static str),
     /// PTX instructions on scalars: `tanh.approx.f32 {D}, {S};`, `red.global.add.f32 [{D}], {S};`.
-    /// As [`Template::Ptx`], but a register operand is one register and prints without braces. A
-    /// written operand may serve as a temporary only after the last use of every read one, which
-    /// may share its register.
+    /// It differs from [`Template::Ptx`] in that a register operand is one register without braces.
+    /// A read operand may share the register of a written one. Therefore a written operand may
+    /// serve as a temporary only after the last use of all read operands.
     PtxScalar(&'static str),
 }
 
 /// A piece of a template.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Part<'a> {
-    /// Printed as it stands.
+    /// Literal text.
     Text(&'a str),
     /// The name of an operand.
     Operand(&'a str),
-    /// One of the registers of that operand.
+    /// A register of the operand.
     Register(&'a str, usize),
-    /// The immediate of that operand's major.
+    /// The immediate for the major of the operand.
     Major(&'a str),
-    /// The array that holds that operand.
+    /// The array that contains the operand.
     Array(&'a str),
-    /// The index of its first element in the array.
+    /// The index in the array of the operand's first element.
     At(&'a str),
-    /// How many elements the aligned vector that holds it begins before it.
+    /// The number of elements from the beginning of the aligned vector to the operand.
     Before(&'a str),
-    /// The reciprocal of the literal that fills that operand.
+    /// The reciprocal of the literal operand.
     Reciprocal(&'a str),
-    /// 1 where the products are added to D, 0 where they replace it.
+    /// 1 to add the products to D, 0 to set D to them.
     Accumulate,
 }
 
 impl<'a> Part<'a> {
-    /// What a placeholder of that name stands for.
+    /// Parses the name inside of a placeholder.
     fn named(name: &'a str) -> Self {
         match name.rsplit_once('.') {
             Some((operand, "major")) => Part::Major(operand),
@@ -85,7 +88,7 @@ impl Template {
         matches!(self, Template::Ptx(_) | Template::PtxScalar(_))
     }
 
-    /// The pieces in order. A brace without its partner is plain text; no atom of a table has one.
+    /// The pieces in order. An unpaired brace is plain text; no atom of a table has one.
     pub fn parts(&self) -> Vec<Part<'static>> {
         let mut parts = Vec::new();
         let mut rest = self.text();
@@ -126,7 +129,7 @@ impl Template {
         names
     }
 
-    /// The text with every placeholder replaced by what `operand` says of the name in it.
+    /// The text with `operand(name)` in place of each placeholder.
     pub fn render(&self, mut operand: impl FnMut(&str) -> String) -> String {
         let mut out = String::new();
         for part in self.parts() {

@@ -1,9 +1,9 @@
-//! What hardware takes of a tensor map, and how the driver's encoder is told.
+//! Tensor maps: the rules of the hardware, and the arguments of the driver's encoder.
 //!
 //! Rules and numbers are those of `cuTensorMapEncodeTiled` (CUDA Driver API, Tensor Map Object
 //! Management) without interleaving.
 
-use crate::missing;
+use crate::missing_facts;
 use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::layout::Swizzle;
 use carbyne_ir::leaf::{Fact, listed};
@@ -11,26 +11,26 @@ use carbyne_ir::program::{Program, TensorMap};
 use carbyne_ir::scalar::Scalar;
 use std::fmt;
 
-/// Most modes.
+/// Maximum number of modes.
 const MOST_MODES: usize = 5;
-/// Largest extent of a box.
+/// Maximum extent of a box.
 pub const MOST_BOX: i64 = 256;
-/// What the tensor's address, its strides and the rows of a box are multiples of, in bytes.
+/// Alignment in bytes of the tensor's address, of its strides, and of the rows of a box.
 pub const UNIT: i64 = 16;
 
-/// How rows of a box are swizzled in shared memory, with the driver's number.
+/// A swizzle of the rows of a box in shared memory, with the driver's number for it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SwizzleMode {
     /// `CU_TENSOR_MAP_SWIZZLE_*`
     pub number: u32,
     /// The swizzle of byte addresses, as (B, M, S).
     pub bits: (u32, u32, u32),
-    /// Bytes of a row of a box; none for rows that are not swizzled. The encoder takes shorter rows
-    /// too, but how they lie is not documented.
+    /// Bytes of a row of a box; `None` if rows are not swizzled. The encoder accepts shorter rows,
+    /// but their layout is not documented.
     pub row: Option<i64>,
 }
 
-/// Every mode that hardware has.
+/// All modes of the hardware.
 pub const SWIZZLES: &[SwizzleMode] = &[
     SwizzleMode { number: 0, bits: (0, 4, 3), row: None },
     SwizzleMode { number: 1, bits: (1, 4, 3), row: Some(32) },
@@ -38,7 +38,7 @@ pub const SWIZZLES: &[SwizzleMode] = &[
     SwizzleMode { number: 3, bits: (3, 4, 3), row: Some(128) },
 ];
 
-/// The mode of a tensor's swizzle; none where hardware has no such mode.
+/// The mode of a tensor's swizzle. `None` if the hardware has no such mode.
 pub fn swizzle_mode(swizzle: Option<Swizzle>) -> Option<SwizzleMode> {
     let bits = match swizzle {
         None => 0,
@@ -53,8 +53,8 @@ pub fn swizzle_mode(swizzle: Option<Swizzle>) -> Option<SwizzleMode> {
     SWIZZLES.iter().find(|m| m.number == bits).copied()
 }
 
-/// The driver's number of a scalar type, `CU_TENSOR_MAP_DATA_TYPE_*`. Types that are only moved go
-/// by their width.
+/// The driver's number of a scalar type, `CU_TENSOR_MAP_DATA_TYPE_*`. A type that the driver does
+/// not have is copied as integers of its width.
 pub fn data_type(scalar: Scalar) -> Option<u32> {
     Some(match scalar {
         Scalar::U8 | Scalar::I8 | Scalar::E4m3 | Scalar::E5m2 | Scalar::Bool => 0,
@@ -64,7 +64,7 @@ pub fn data_type(scalar: Scalar) -> Option<u32> {
         Scalar::U64 => 4,
         Scalar::I64 => 5,
         Scalar::F16 => 6,
-        // Of tf32 all 32 bits are kept, as of every Move.
+        // All 32 bits of tf32 are kept, as in every Move.
         Scalar::F32 | Scalar::Tf32 => 7,
         Scalar::F64 => 8,
         Scalar::Bf16 => 9,
@@ -78,92 +78,93 @@ pub fn data_type(scalar: Scalar) -> Option<u32> {
     })
 }
 
-/// What the encoder takes besides the address, with what is known at launch only still as
+/// The arguments of the encoder besides the address. Values that are known only at launch are
 /// expressions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapDescription {
     /// `CU_TENSOR_MAP_DATA_TYPE_*`
     pub data_type: u32,
-    /// Where the tensor begins, in bytes from the start of its buffer.
+    /// The tensor's origin, in bytes from the beginning of its buffer.
     pub offset: Dim,
     /// Extents, the fastest mode first.
     pub extents: Vec<Dim>,
-    /// Bytes from one element to the next in every mode but the first.
+    /// Strides in bytes of every mode except the first.
     pub strides: Vec<Dim>,
     /// Extents of a box.
     pub sizes: Vec<i64>,
     /// `CU_TENSOR_MAP_SWIZZLE_*`
     pub swizzle: u32,
-    /// `CU_TENSOR_MAP_L2_PROMOTION_*`: how much the second-level cache fetches together.
+    /// `CU_TENSOR_MAP_L2_PROMOTION_*`: the number of bytes that the L2 cache fetches together.
     pub promotion: u32,
 }
 
-/// 256 bytes.
+/// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`: 256 bytes.
 const PROMOTION: u32 = 3;
 
-/// Why hardware has no such tensor map.
+/// Why the hardware does not support a tensor map.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NoMap {
-    /// Too many modes, or none.
+    /// The number of modes is 0 or too large.
     Modes(usize),
-    /// A scalar type that boxes do not hold.
+    /// Tensor maps do not support the scalar type.
     Scalar(Scalar),
-    /// A stride or the address is not known to be a multiple of 16 bytes.
+    /// A stride or the address may not be a multiple of 16 bytes.
     Unaligned {
-        /// Which mode; none for the address.
+        /// The mode of the stride; `None` for the address.
         mode: Option<usize>,
-        /// Bytes, as far as they are known.
+        /// The stride or the address in bytes, as an expression.
         bytes: String,
-        /// What would have to be stated of symbols for it to be one, where that would do.
+        /// Facts about symbols under which it would be a multiple. Empty if there are none.
         facts: Vec<Fact>,
     },
-    /// Coordinates of the tensor leave the 32 bits of those of a box.
+    /// Coordinates of the tensor exceed 32 bits, the size of a box's coordinates.
     Extent {
-        /// In which mode, the fastest counted 0.
+        /// The mode; 0 is the fastest.
         mode: usize,
-        /// The tensor's extent, or the least that it is.
+        /// The extent of the tensor, or a lower bound of it.
         extent: i64,
     },
-    /// A box is too long.
+    /// An extent of the box is too large.
     Box {
-        /// In which mode, the fastest counted 0.
+        /// The mode; 0 is the fastest.
         mode: usize,
-        /// Its extent.
+        /// The extent of the box.
         extent: i64,
     },
-    /// Rows of a box are no multiple of 16 bytes.
+    /// The rows of a box are not a multiple of 16 bytes.
     Row(i64),
-    /// A swizzle that hardware does not have.
+    /// The hardware does not have the swizzle.
     Swizzle(Swizzle),
-    /// Rows of a box are not what the swizzle permutes.
+    /// The rows of a box do not have the length that the swizzle needs.
     Span {
-        /// Bytes of a row.
+        /// Bytes of a row of the box.
         row: i64,
-        /// Those of the mode.
+        /// Bytes of a row of the swizzle mode.
         want: i64,
     },
-    /// Rows of the tensor end within the unit of 16 bytes that a box which is stored writes whole.
+    /// The rows of the tensor do not end at a multiple of 16 bytes, but stores of boxes write whole
+    /// units of 16 bytes.
     Ends {
-        /// Bytes of a row, as far as they are known.
+        /// Bytes of a row, as an expression.
         bytes: String,
-        /// What would have to be stated of symbols for it to be a multiple, where that would do.
+        /// Facts about symbols under which it would be a multiple. Empty if there are none.
         facts: Vec<Fact>,
     },
-    /// Bytes beyond 64 bits.
+    /// A number of bytes exceeds 64 bits.
     Overflow,
 }
 
 impl NoMap {
-    /// An action that would mend it.
+    /// The help: an action that fixes the tensor map.
     pub fn help(&self) -> String {
         match self {
             NoMap::Modes(_) => format!("make a map of 1 to {MOST_MODES} modes"),
-            NoMap::Scalar(_) => "move it as a tensor of bytes".to_owned(),
+            NoMap::Scalar(_) => "copy the tensor as a tensor of bytes".to_owned(),
             NoMap::Unaligned { facts, .. } | NoMap::Ends { facts, .. } if !facts.is_empty() => {
-                format!("state `where {}`, if it is so", listed(facts))
+                format!("state `where {}` if this always holds", listed(facts))
             }
             NoMap::Unaligned { mode: None, .. } => {
-                format!("begin the map at a multiple of {UNIT} bytes")
+                format!("begin the tensor map at a multiple of {UNIT} bytes")
             }
             NoMap::Unaligned { mode: Some(_), .. } => {
                 format!(
@@ -171,22 +172,28 @@ impl NoMap {
                 )
             }
             NoMap::Extent { .. } => {
-                format!("make maps of parts of the tensor, of at most {} elements", i32::MAX)
+                format!(
+                    "use tensor maps of parts of the tensor, with at most {} elements per mode",
+                    i32::MAX
+                )
             }
-            NoMap::Box { .. } => format!("make every extent of a box at most {MOST_BOX}"),
-            NoMap::Row(_) => format!("make the fastest extent of a box a multiple of {UNIT} bytes"),
+            NoMap::Box { .. } => format!("make every extent of the box at most {MOST_BOX}"),
+            NoMap::Row(_) => {
+                format!("make the fastest extent of the box a multiple of {UNIT} bytes")
+            }
             NoMap::Swizzle(_) => {
                 let all: Vec<String> = SWIZZLES[1..]
                     .iter()
                     .map(|SwizzleMode { bits: (b, m, s), .. }| format!("`swizzle=({b},{m},{s})`"))
                     .collect();
-                format!("use {}, or none", all.join(", "))
+                format!("use {}, or no swizzle", all.join(", "))
             }
             NoMap::Span { want, .. } => {
-                format!("make the fastest extent of a box {want} bytes, or choose another swizzle")
+                format!("make the fastest extent of the box {want} bytes, or use another swizzle")
             }
             NoMap::Ends { .. } => {
-                "store it by threads, or make the fastest extent a multiple of 16 bytes".to_owned()
+                "store by plain Moves of threads, or make the fastest extent a multiple of 16 bytes"
+                    .to_owned()
             }
             NoMap::Overflow => "make the tensor smaller".to_owned(),
         }
@@ -196,47 +203,53 @@ impl NoMap {
 impl fmt::Display for NoMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoMap::Modes(n) => write!(f, "a tensor map has from 1 to {MOST_MODES} modes, not {n}"),
-            NoMap::Scalar(s) => write!(f, "no tensor map holds {s}"),
+            NoMap::Modes(n) => {
+                write!(f, "a tensor map has 1 to {MOST_MODES} modes, but this one has {n}")
+            }
+            NoMap::Scalar(s) => write!(f, "tensor maps do not support {s}"),
             NoMap::Unaligned { mode: None, bytes, .. } => {
-                write!(f, "the tensor begins at byte {bytes}, no multiple of {UNIT}")
+                write!(
+                    f,
+                    "the tensor begins at byte {bytes}, which may not be a multiple of {UNIT}"
+                )
             }
             NoMap::Unaligned { mode: Some(m), bytes, .. } => {
                 write!(
                     f,
-                    "the stride of mode {m} is {bytes} bytes, not known to be a multiple of {UNIT}"
+                    "the stride of mode {m} is {bytes} bytes, which may not be a multiple of {UNIT}"
                 )
             }
             NoMap::Extent { mode, extent } => {
                 write!(
                     f,
-                    "the tensor has {extent} elements in mode {mode}, and coordinates of boxes are numbers of 32 bits"
+                    "the tensor has {extent} elements in mode {mode}, but coordinates of boxes \
+                     have 32 bits"
                 )
             }
             NoMap::Box { mode, extent } => {
-                write!(f, "a box has {extent} elements in mode {mode}, more than {MOST_BOX}")
+                write!(f, "the box has {extent} elements in mode {mode}, more than {MOST_BOX}")
             }
             NoMap::Row(bytes) => {
-                write!(f, "a row of a box has {bytes} bytes, no multiple of {UNIT}")
+                write!(f, "a row of the box has {bytes} bytes, not a multiple of {UNIT}")
             }
-            NoMap::Swizzle(s) => write!(f, "boxes are never swizzled by {s}"),
+            NoMap::Swizzle(s) => write!(f, "tensor maps do not support the swizzle {s}"),
             NoMap::Span { row, want } => {
-                write!(f, "a row of a box has {row} bytes, the swizzle permutes rows of {want}")
+                write!(f, "a row of the box has {row} bytes, but the swizzle needs rows of {want}")
             }
             NoMap::Ends { bytes, .. } => write!(
                 f,
-                "rows of the tensor have {bytes} bytes, not known to be a multiple of {UNIT}, and what is stored is \
-                 written in whole units: behind the end of a row, too"
+                "rows of the tensor have {bytes} bytes, which may not be a multiple of {UNIT}; \
+                 stores of boxes write whole units, also after the end of a row"
             ),
-            NoMap::Overflow => f.write_str("the map's bytes leave 64 bits"),
+            NoMap::Overflow => f.write_str("the bytes of the tensor map exceed 64 bits"),
         }
     }
 }
 
-/// What the encoder is told of a map.
+/// The arguments of the encoder for a tensor map.
 ///
 /// # Errors
-/// The first rule that the map breaks.
+/// The first rule that the tensor map breaks.
 pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
     let cx: &ExprArena = &p.arena;
     let scalar = p.buffers[map.buffer].scalar;
@@ -249,7 +262,7 @@ pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
     let aligned = |mode: Option<usize>, d: Dim| match cx.divisor(d) % UNIT {
         0 => Ok(()),
         _ => {
-            let (bytes, facts) = (cx.display(d).to_string(), missing::divided(p, UNIT, &[d]));
+            let (bytes, facts) = (cx.display(d).to_string(), missing_facts::divided(p, UNIT, &[d]));
             Err(NoMap::Unaligned { mode, bytes, facts })
         }
     };
@@ -283,22 +296,21 @@ pub fn describe(p: &Program, map: &TensorMap) -> Result<MapDescription, NoMap> {
     Ok(MapDescription { data_type, offset, extents, strides, sizes, swizzle, promotion })
 }
 
-/// Whether coordinates of boxes, which are numbers of 32 bits, may reach all of so many elements.
-/// Of extents that are known at launch only the launch checks it.
+/// Whether coordinates of boxes, which have 32 bits, can reach this number of elements. An extent
+/// that is known only at launch is accepted; the launch checks it.
 pub fn reaches(cx: &ExprArena, extent: Dim) -> bool {
     cx.range(extent).0.is_none_or(|least| i32::try_from(least).is_ok())
 }
 
-/// Whether rows of so many elements are known to end with whole units, as those must that boxes are
-/// stored to ([`stores`]).
+/// Whether rows of `row` elements are known to end at a multiple of 16 bytes, as [`stores`] needs.
 pub fn ends_whole(cx: &ExprArena, row: Dim, scalar: Scalar) -> bool {
     cx.divisor(row).saturating_mul(scalar.bits()) / 8 % UNIT == 0
 }
 
-/// That boxes may be stored by a map: loads read zeros behind the last element of a row, but stores
-/// write the unit that it lies in whole, whatever lies there between the end of the row and the
-/// next one. PTX does not say so; it was measured on an H100, for elements of 1 to 8 bytes, with
-/// and without a swizzle.
+/// Checks that boxes may be stored by a tensor map. Loads read zeros after the last element of a
+/// row. Stores write the whole 16-byte unit of the last element, and overwrite what lies between
+/// the end of the row and the next row. PTX does not document this. It was measured on an H100, for
+/// elements of 1 to 8 bytes, with and without a swizzle.
 ///
 /// # Errors
 /// [`NoMap::Ends`].
@@ -310,7 +322,7 @@ pub fn stores(p: &Program, map: &TensorMap) -> Result<(), NoMap> {
     if ends_whole(cx, *row, scalar) {
         return Ok(());
     }
-    Err(NoMap::Ends { bytes: cx.display(bytes), facts: missing::divided(p, UNIT, &[bytes]) })
+    Err(NoMap::Ends { bytes: cx.display(bytes), facts: missing_facts::divided(p, UNIT, &[bytes]) })
 }
 
 #[cfg(test)]
@@ -328,7 +340,7 @@ mod tests {
         assert_eq!(swizzle_mode(None).map(|m| m.number), Some(0));
         for mode in &SWIZZLES[1..] {
             let (b, m, _) = mode.bits;
-            // The bits that change places are those within a row.
+            // The swizzle permutes bits within a row only.
             assert_eq!(mode.row, Some(1 << (b + m)), "{mode:?}");
         }
     }

@@ -1,11 +1,11 @@
-//! What tests of atoms share.
+//! Helpers for tests of atoms.
 
 use crate::arch::Arch;
 use crate::table::AtomTable;
 use carbyne_ir::testing;
 
-/// Whether an atom is tested for this architecture: of those that have it one is drawn, or all are
-/// where everything is run.
+/// Whether a test covers an atom on this architecture. By default each test covers one of the
+/// architectures that have the atom; a full run covers all of them.
 #[must_use]
 pub fn drawn(atom: &str, arch: Arch) -> bool {
     let with: Vec<Arch> =

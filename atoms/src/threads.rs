@@ -1,11 +1,12 @@
-//! Whether the threads that execute a spec are the groups of an atom: the one place that matcher
-//! and simulator ask.
+//! Comparison of the threads that execute a spec with the thread groups of an atom. Matcher and
+//! simulator both use this file.
 //!
-//! The innermost level of a thread tensor is the group that executes a spec together, or the
-//! innermost levels where these say how the group is arranged (`[2,2].[8].thread` for the four
-//! matrices of `ldmatrix.x4`, as in Graphene, Fig. 1); outer levels repeat it. An atom of one
-//! thread takes `.scalar()`, or groups of one. Any other atom takes groups of exactly its size,
-//! each beginning where such a group can begin.
+//! The innermost level of a thread tensor is the group that executes a spec together. Several
+//! innermost levels form the group if they state its arrangement: `[2,2].[8].thread` for the four
+//! matrices of `ldmatrix.x4`, as in Graphene, Fig. 1. Outer levels repeat the group.
+//!
+//! An atom of one thread takes `.scalar()`, or groups of one thread. Any other atom takes groups of
+//! exactly its size, each of which begins at a thread at which the hardware allows such a group.
 
 use crate::atom::Atom;
 use carbyne_ir::expr::Dim;
@@ -14,12 +15,12 @@ use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{Program, Spec, Threads, ThreadsId, show_levels};
 use std::fmt;
 
-/// The threads of a spec are not groups of an atom.
+/// The error that the threads of a spec are not groups of an atom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadsMismatch {
-    /// Whom the atom needs, and how the text names them: run the spec on these.
+    /// The threads that the atom needs, and how the text names them.
     pub want: String,
-    /// Who executes the spec.
+    /// The threads that execute the spec.
     pub found: String,
 }
 
@@ -32,12 +33,12 @@ impl fmt::Display for ThreadsMismatch {
 /// Compares the threads of a spec with those of an atom.
 ///
 /// # Errors
-/// Groups of another size, or groups that begin where none of the atom can.
+/// The groups have another size, or they begin at a thread at which no group of the atom can begin.
 pub fn executed_by(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), ThreadsMismatch> {
     let root = spec.exec.map(|e| &p.threads[p.threads[e.threads].root]);
     let root = root.and_then(|r| r.name.as_deref()).unwrap_or("cta");
     let wrong = |found: String| ThreadsMismatch { want: wanted(atom, root), found };
-    let Some(exec) = spec.exec else { return Err(wrong("nobody".to_owned())) };
+    let Some(exec) = spec.exec else { return Err(wrong("no threads".to_owned())) };
     let threads = &p.threads[exec.threads];
     if threads.each.is_some() || threads.inner().is_empty() {
         if atom.group == 1 {
@@ -45,10 +46,10 @@ pub fn executed_by(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), ThreadsM
         }
         return Err(wrong(executors(p, exec.threads)));
     }
-    // The innermost levels that are one group.
+    // The innermost levels that together form one group.
     let (mut size, mut levels) = (1i64, 0);
     for level in threads.inner().iter().rev() {
-        // Of a size that depends on symbols nothing is known.
+        // A size that depends on symbols is unknown.
         let Some(level) = level.to_fixed() else { break };
         if levels > 0 && size >= atom.group {
             break;
@@ -61,8 +62,8 @@ pub fn executed_by(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), ThreadsM
         true if atom.group == 1 || placed(p, threads, levels, atom) => return Ok(()),
         true => {
             found += match neighbors(atom) {
-                true => ", not known to be neighbors that begin at a multiple of their number",
-                false => ", not in this order or not all threads of their warps",
+                true => ", which may not be consecutive or not begin at a multiple of their number",
+                false => ", which are in another order or do not cover their warps",
             }
         }
         false => {}
@@ -70,7 +71,8 @@ pub fn executed_by(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), ThreadsM
     Err(wrong(found))
 }
 
-/// `groups of 8 threads, each [8].thread`, or "each thread for itself".
+/// The threads as messages name them: `groups of 8 threads, [8].thread`, or "each thread for
+/// itself".
 pub fn executors(p: &Program, id: ThreadsId) -> String {
     let threads = &p.threads[id];
     let group = threads.levels.last().and_then(Layout::to_fixed).map(|l| l.size());
@@ -90,14 +92,14 @@ fn wanted(atom: &Atom, threads: &str) -> String {
     }
 }
 
-/// Whether the threads of a group follow one another.
+/// Whether the threads of a group are consecutive.
 fn neighbors(atom: &Atom) -> bool {
     atom.thread_layout.cosize() <= atom.group
 }
 
-/// Whether groups of the atom's size, the innermost `levels`, are groups of the atom: neighbors
-/// begin at a multiple of their number; others are listed in the atom's order, and all threads of
-/// their warps are in one.
+/// Whether the innermost `levels` levels are groups of the atom. Consecutive threads must begin at
+/// a multiple of the group's size. Other groups must list the threads in the atom's order, and all
+/// threads of a warp must be in groups.
 pub(crate) fn placed(p: &Program, threads: &Threads, levels: usize, atom: &Atom) -> bool {
     let (outer, inner) = threads.levels.split_at(threads.levels.len().saturating_sub(levels));
     let Some(inner) = Layout::concat(inner).ok().and_then(|l| l.to_fixed()) else { return false };
@@ -124,7 +126,7 @@ pub(crate) fn placed(p: &Program, threads: &Threads, levels: usize, atom: &Atom)
     };
     let mut set: Vec<i64> = (0..all.size()).map(|i| first.saturating_add(all.at(i))).collect();
     set.sort_unstable();
-    // Distinct, as the verifier has checked.
+    // The verifier has checked that the threads are distinct.
     set.len() as i64 % warps == 0
         && set
             .chunks(warps as usize)

@@ -1,4 +1,4 @@
-/* A product of matrices, from its text to CUDA C++, and executed on the CPU. */
+/* A matrix product: from its text to CUDA C++, and executed on the CPU. */
 #include <carbyne.h>
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static const char TEXT[] = "carbyne 2\n"
                            "%C:[64,64].f32.GL\n"
                            "MatMul.set @gemm (%A, %B) -> (%C) acc=f32\n";
 
-/* Ends the program if a call has failed, and says why. Warnings are said, too. */
+/* Prints errors and warnings, and ends the program if a call has failed. */
 static void expect_ok(CarbyneStatus status, CarbyneDiagnostics **said) {
     if (*said != NULL)
         fprintf(stderr, "%s\n", carbyne_diagnostics_rendered(*said));
@@ -43,7 +43,7 @@ int main(void) {
     CarbyneDecomposeOptions options = {.size = sizeof options, .sms = 108};
     expect_ok(carbyne_decompose(program, "sm_80", &options, NULL, &decomposed, &said), &said);
 
-    /* For nvcc or NVRTC, with what a launcher must know. */
+    /* CUDA C++ for nvcc or NVRTC, and the data that a launcher needs. */
     expect_ok(carbyne_decomposed_cuda(decomposed, "gemm", &cuda, &said), &said);
     expect_ok(carbyne_decomposed_abi(decomposed, &abi, &said), &said);
     printf("%s%s\n", carbyne_bytes_data(cuda), carbyne_bytes_data(abi));

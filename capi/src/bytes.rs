@@ -5,7 +5,7 @@ use std::ffi::c_char;
 
 /// A text in UTF-8, or machine code.
 pub struct Bytes {
-    /// With a NUL byte at the end.
+    /// The bytes, and a NUL byte.
     data: Vec<u8>,
 }
 
@@ -17,29 +17,29 @@ impl Bytes {
     }
 }
 
-/// Bytes for the caller.
+/// A new object for the caller.
 pub(crate) fn bytes(data: impl Into<Vec<u8>>) -> *mut Bytes {
     new(Bytes::new(data))
 }
 
-/// The bytes. A NUL byte follows the last one, so that a text is one of C. They are there until
+/// The bytes. A NUL byte follows the last one, so that a text is a C string. They are valid until
 /// `bytes` is freed. Null for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_bytes_data(bytes: *const Bytes) -> *const c_char {
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { bytes.as_ref() }.map_or(std::ptr::null(), |b| b.data.as_ptr().cast())
 }
 
-/// Their number, without the NUL byte behind them. 0 for null.
+/// The number of bytes, without the NUL byte after the last one. 0 for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_bytes_size(bytes: *const Bytes) -> usize {
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { bytes.as_ref() }.map_or(0, |b| b.data.len() - 1)
 }
 
-/// Frees bytes. Null is nothing.
+/// Frees bytes. Does nothing for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_bytes_free(bytes: *mut Bytes) {
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { free(bytes) }
 }

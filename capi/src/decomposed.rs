@@ -1,5 +1,5 @@
-//! Programs for an architecture: layouts, instructions and synchronization chosen; as CUDA C++ and
-//! machine code.
+//! Decomposed programs, with layouts, instructions and synchronization for an architecture; their
+//! CUDA C++ and machine code.
 
 use crate::border::{
     Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,
@@ -8,7 +8,7 @@ use crate::bytes::Bytes;
 use crate::diagnostics::{Diagnostics, Text};
 use crate::objects::{free, new};
 use crate::program::{Program, refused, table, utf8};
-use crate::token::{Token, made, under};
+use crate::token::{Token, make_object, run_with_token};
 use carbyne::documents;
 use carbyne_codegen::{Host, nvrtc, print_kernels, print_program};
 use carbyne_embed::{AtomTable, CudaKernel, Decomposition, LoadError, Search};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::ffi::c_char;
 use std::ptr::null;
 
-/// A strategy of the caller's own: a text as in `docs/strategies.md`.
+/// A strategy of the caller: a text as described in `docs/strategies.md`.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct Strategy {
@@ -25,32 +25,34 @@ pub struct Strategy {
     pub name: *const c_char,
     /// `text_size` bytes of UTF-8.
     pub text: *const c_char,
-    /// Bytes of `text`.
+    /// The size of `text` in bytes.
     pub text_size: usize,
 }
 
-/// Options of a decomposition. A field of 0 has its default.
+/// Options of a decomposition. A field with the value 0 has its default.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct DecomposeOptions {
     /// `sizeof(CarbyneDecomposeOptions)`.
     pub size: usize,
-    /// `forbid_count` names of instructions that are not taken; `*` stands for anything.
+    /// `forbid_count` patterns of names of instructions that are not used; `*` stands for any
+    /// characters.
     pub forbid: *const *const c_char,
-    /// Elements of `forbid`.
+    /// The number of elements of `forbid`.
     pub forbid_count: usize,
-    /// `strategy_count` strategies beside the built-in ones.
+    /// `strategy_count` strategies in addition to the built-in ones.
     pub strategies: *const Strategy,
-    /// Elements of `strategies`.
+    /// The number of elements of `strategies`.
     pub strategy_count: usize,
-    /// Choices that are looked at, each a fraction of a millisecond. 0 for 20000.
+    /// Maximum number of choices that the search considers, each a fraction of a millisecond. 0 for
+    /// 20000.
     pub budget: u64,
-    /// How many of the best choices the document lists. 0 for 1.
+    /// The number of best choices that the document lists. 0 for 1.
     pub top: usize,
-    /// Multiprocessors of the GPU that choices are made for. 0 for those of the usual card of the
+    /// The number of multiprocessors of the GPU. 0 for that of the default card of the
     /// architecture.
     pub sms: u32,
-    /// Not 0: choices that cannot be better are looked at, too.
+    /// If not 0, the search also considers choices that cannot be better.
     pub exhaustive: u32,
 }
 
@@ -61,7 +63,7 @@ pub struct Decomposed {
     reports: documents::Reports,
     pub(crate) table: AtomTable,
     how: Decomposition,
-    /// Tensors that the text declares; strategies may add others.
+    /// The tensors that the text declares. Strategies may add others.
     pub(crate) declared: BTreeSet<String>,
 }
 
@@ -79,19 +81,19 @@ impl Decomposed {
         };
         let (mut found, reports, unknown) = find().map_err(|errors| refused(&text, errors))?;
         found.warnings.extend(unknown);
-        let warnings = Diagnostics::of(&text, &found.warnings);
+        let warnings = Diagnostics::new(&text, &found.warnings);
         let declared = documents::declared(program.checked.module());
         Ok((Decomposed { text, found, reports, table, how, declared }, warnings))
     }
 
-    /// The kernels as CUDA C++ without functions of the host.
+    /// The kernels as CUDA C++, without host functions.
     pub(crate) fn kernels(&self) -> Outcome<(String, Vec<CudaKernel>)> {
         let program = &self.found.program;
         let all: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
         print_kernels(&all, &self.table, None).map_err(|errors| refused(&self.text, errors))
     }
 
-    /// PTX and machine code of all kernels, by NVRTC.
+    /// PTX and machine code of all kernels, compiled by NVRTC.
     pub(crate) fn compiled(&self) -> Outcome<nvrtc::Compiled> {
         let (source, _) = self.kernels()?;
         let (arch, how) = (self.table.arch.nvrtc_name(), nvrtc::Options::default());
@@ -99,7 +101,7 @@ impl Decomposed {
     }
 }
 
-/// Options of a decomposition that owe nothing to the caller.
+/// Options of a decomposition without references to memory of the caller.
 struct Asked {
     forbidden: Vec<String>,
     /// Names and texts.
@@ -108,8 +110,10 @@ struct Asked {
 }
 
 impl Asked {
+    /// The options of the caller.
+    ///
     /// # Safety
-    /// Pointers are null or point to what their types say.
+    /// Pointers are null or point to valid values of their types.
     unsafe fn new(of: &DecomposeOptions) -> Outcome<Asked> {
         let usual = Search::default();
         let search = Search {
@@ -118,15 +122,15 @@ impl Asked {
             exhaustive: of.exhaustive != 0,
             sms: (of.sms != 0).then_some(of.sms),
         };
-        // SAFETY: the caller states it.
+        // SAFETY: the caller guarantees it.
         let strategy = |s: &Strategy| unsafe {
             let text = list(s.text.cast::<u8>(), s.text_size, "strategies.text")?;
             let text = text[..text.len().min(MAX_TEXT_BYTES + 1)].to_vec();
             Ok((word(s.name, "strategies.name")?.to_owned(), text))
         };
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees it.
         let pattern = |p: &*const c_char| unsafe { word(*p, "forbid") }.map(str::to_owned);
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees it.
         let (forbidden, strategies) = unsafe {
             let strategies = list(of.strategies, of.strategy_count, "strategies")?;
             (list(of.forbid, of.forbid_count, "forbid")?, strategies)
@@ -151,10 +155,10 @@ impl Asked {
     }
 }
 
-/// Chooses layouts, instructions and synchronization for an architecture, such as "sm_80", and
-/// proves that accesses of the kernels that it changes are ordered. It leaves kernels alone that
-/// name all of their instructions: `carbyne_program_check` proves these. `options` may be null, as
-/// may `token`. Diagnostics of a result are its warnings.
+/// Chooses layouts, instructions and synchronization for an architecture, such as "sm_80". Proves
+/// that the accesses of the kernels that it changes are ordered. It does not change kernels that
+/// name all of their instructions; `carbyne_program_check` proves these. `options` and `token` may
+/// be null. The diagnostics of a result are warnings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decompose(
     program: *const Program,
@@ -165,7 +169,7 @@ pub unsafe extern "C" fn carbyne_decompose(
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
     let work = || {
-        // SAFETY: the head of `lib.rs`.
+        // SAFETY: see the header of `lib.rs`.
         let (decomposed, program, arch, asked) = unsafe {
             let decomposed = place(decomposed, "decomposed")?;
             let (program, arch) = (given(program, "program")?, word(arch, "arch")?);
@@ -175,16 +179,16 @@ pub unsafe extern "C" fn carbyne_decompose(
             let table = table(arch, &asked.forbidden)?;
             Decomposed::new(program, table, asked.decomposition()?)
         };
-        // SAFETY: the head of `lib.rs`.
-        let (found, warnings) = unsafe { under(token, find) }?;
+        // SAFETY: see the header of `lib.rs`.
+        let (found, warnings) = unsafe { run_with_token(token, find) }?;
         *decomposed = new(found);
         Ok(warnings)
     };
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { answer(diagnostics, work) }
 }
 
-/// The decomposed text as a program: to be printed, checked, simulated.
+/// The decomposed text as a program, for printing, checking or simulating.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_program(
     decomposed: *const Decomposed,
@@ -193,12 +197,12 @@ pub unsafe extern "C" fn carbyne_decomposed_program(
 ) -> Status {
     let read = |of: &Decomposed| Program::new(of.found.text.clone(), None);
     let from = (decomposed, "decomposed");
-    // SAFETY: the head of `lib.rs`.
-    unsafe { made(from, null(), (program, "program"), diagnostics, read) }
+    // SAFETY: see the header of `lib.rs`.
+    unsafe { make_object(from, null(), (program, "program"), diagnostics, read) }
 }
 
-/// A file of CUDA C++ with all kernels. `name` begins the names of the functions of the host in it,
-/// such as `gemm_launch`; null for the kernels alone.
+/// A file of CUDA C++ with all kernels. The names of its host functions begin with `name`, for
+/// example `gemm_launch`. With null the file has no host functions.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_cuda(
     decomposed: *const Decomposed,
@@ -206,7 +210,7 @@ pub unsafe extern "C" fn carbyne_decomposed_cuda(
     cuda: *mut *mut Bytes,
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     let name = unsafe { optional_word(name, "name") };
     let show = |of: &Decomposed| {
         let Some(name) = name? else { return Ok(Bytes::new(of.kernels()?.0)) };
@@ -216,11 +220,11 @@ pub unsafe extern "C" fn carbyne_decomposed_cuda(
         Ok(Bytes::new(printed.map_err(|errors| refused(&of.text, errors))?.0))
     };
     let from = (decomposed, "decomposed");
-    // SAFETY: the head of `lib.rs`.
-    unsafe { made(from, null(), (cuda, "cuda"), diagnostics, show) }
+    // SAFETY: see the header of `lib.rs`.
+    unsafe { make_object(from, null(), (cuda, "cuda"), diagnostics, show) }
 }
 
-/// All that a launcher must know, in JSON, as `carbyne compile --emit abi` prints it.
+/// Everything that a launcher must know, in JSON, as `carbyne compile --emit abi` prints it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_abi(
     decomposed: *const Decomposed,
@@ -232,12 +236,12 @@ pub unsafe extern "C" fn carbyne_decomposed_abi(
         Ok(Bytes::new(documents::abi(&kernels, &of.found.program, &of.table)))
     };
     let from = (decomposed, "decomposed");
-    // SAFETY: the head of `lib.rs`.
-    unsafe { made(from, null(), (abi, "abi"), diagnostics, show) }
+    // SAFETY: see the header of `lib.rs`.
+    unsafe { make_object(from, null(), (abi, "abi"), diagnostics, show) }
 }
 
-/// The choices and certificates of why they are right, in JSON, as `carbyne decompose --emit json`
-/// prints them. `token` may be null.
+/// The choices and their certificates, in JSON, as `carbyne decompose --emit json` prints them.
+/// `token` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_document(
     decomposed: *const Decomposed,
@@ -250,8 +254,8 @@ pub unsafe extern "C" fn carbyne_decomposed_document(
         Ok(Bytes::new(documents::decomposition(&of.found, &of.reports, &of.text.text, how)))
     };
     let from = (decomposed, "decomposed");
-    // SAFETY: the head of `lib.rs`.
-    unsafe { made(from, token, (document, "document"), diagnostics, show) }
+    // SAFETY: see the header of `lib.rs`.
+    unsafe { make_object(from, token, (document, "document"), diagnostics, show) }
 }
 
 /// For `carbyne_decomposed_compile`: PTX, a text.
@@ -260,8 +264,8 @@ pub const PTX: u32 = 0;
 /// For `carbyne_decomposed_compile`: machine code of the architecture.
 pub const CUBIN: u32 = 1;
 
-/// The kernels compiled by NVRTC, which is looked for when it is first used. `form` is
-/// `CARBYNE_PTX` or `CARBYNE_CUBIN`.
+/// Compiles the kernels by NVRTC, which is searched when it is first used. `form` is `CARBYNE_PTX`
+/// or `CARBYNE_CUBIN`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_compile(
     decomposed: *const Decomposed,
@@ -273,19 +277,19 @@ pub unsafe extern "C" fn carbyne_decomposed_compile(
         PTX => Ok(Bytes::new(of.compiled()?.ptx)),
         CUBIN => Ok(Bytes::new(of.compiled()?.cubin)),
         other => {
-            let what = format!("`form` is {other}, which is none");
-            Err(misuse(what, "give `CARBYNE_PTX` or `CARBYNE_CUBIN`"))
+            let what = format!("`form` is {other}, which is not a valid form");
+            Err(misuse(what, "pass `CARBYNE_PTX` or `CARBYNE_CUBIN`"))
         }
     };
     let from = (decomposed, "decomposed");
-    // SAFETY: the head of `lib.rs`.
-    unsafe { made(from, null(), (code, "code"), diagnostics, show) }
+    // SAFETY: see the header of `lib.rs`.
+    unsafe { make_object(from, null(), (code, "code"), diagnostics, show) }
 }
 
-/// Frees a decomposed program that no call uses anymore. Objects made from it remain valid. Null is
-/// nothing.
+/// Frees a decomposed program that no call uses anymore. Objects that were created from it remain
+/// valid. Does nothing for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_decomposed_free(decomposed: *mut Decomposed) {
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { free(decomposed) }
 }

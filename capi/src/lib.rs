@@ -1,21 +1,21 @@
 //! carbyne for C: `include/carbyne.h` and the shared library that it describes.
 //!
-//! Reading order: `border` (how every function begins and ends), `diagnostics` (errors), then a
-//! file for each object. The header is made of these files by a test; their comments are those that
-//! readers of C see. `docs/c.md` walks through it.
+//! Reading order: `border` (the beginning and the end of every function), `diagnostics` (errors),
+//! then one file per object. A test generates the header from these files; C programmers read their
+//! comments in the header. `docs/c.md` contains an example.
 //!
-//! Invariant: nothing is kept between calls but in objects that the caller holds, and objects do
-//! not change: any number of threads may use one of them at once, and whoever holds the last use
-//! frees it. Invariant: no panic crosses the border; a pointer that is null, a text that is not
-//! UTF-8 and a number that is none of those that are wanted are an error.
+//! Invariant: there is no state between calls except in objects of the caller, and objects are
+//! immutable. Any number of threads may use one object at once; the caller frees an object after
+//! its last use. Invariant: no panic crosses the border. A null pointer, a text that is not UTF-8,
+//! and an invalid number are errors.
 //!
 //! # Safety
-//! All functions ask the same of their callers, which stands at the top of the header: pointers are
-//! null or point to what their types say, objects are those that a function of this library has
-//! made and that have not been freed, and texts end with a NUL byte or are as long as is said.
+//! All functions have the same conditions for callers, which the header states at its top. Pointers
+//! are null or point to valid values of their types. Objects were created by a function of this
+//! library and have not been freed. Texts end with a NUL byte or have the stated size.
 
 #![expect(unsafe_code, reason = "an interface for C")]
-#![expect(clippy::missing_safety_doc, reason = "the head of this file says it for all functions")]
+#![expect(clippy::missing_safety_doc, reason = "the crate's header states it for all functions")]
 
 mod border;
 mod bytes;
@@ -56,12 +56,12 @@ pub use token::{Token, carbyne_token_cancel, carbyne_token_free, carbyne_token_n
 
 use std::ffi::c_char;
 
-/// The version of this interface. It is raised when a function, a field or a meaning changes or
-/// goes; it is not raised when functions, or fields at the end of a structure that has a `size`,
-/// are added. Compare it with `carbyne_abi_version()` after opening the library at run time.
+/// The version of this interface. It is raised when a function, a field or a meaning changes or is
+/// removed. It is not raised when functions are added, or fields at the end of a structure with a
+/// field `size`. Compare it with `carbyne_abi_version()` after opening the library at run time.
 pub const ABI_VERSION: u32 = 1;
 
-/// `CARBYNE_ABI_VERSION` of the library.
+/// The `CARBYNE_ABI_VERSION` of the library.
 #[unsafe(no_mangle)]
 pub extern "C" fn carbyne_abi_version() -> u32 {
     ABI_VERSION

@@ -1,17 +1,17 @@
-//! Objects that the caller holds by pointers.
+//! Objects to which the caller holds pointers.
 
-/// An object for the caller.
+/// Moves an object to the heap for the caller.
 pub(crate) fn new<T>(object: T) -> *mut T {
     Box::into_raw(Box::new(object))
 }
 
-/// Frees an object. Null is nothing.
+/// Frees an object. Does nothing for null.
 ///
 /// # Safety
-/// The pointer is null, or [`new`] has made it and it has not been freed.
+/// The pointer is null, or [`new`] has returned it and it has not been freed.
 pub(crate) unsafe fn free<T>(object: *mut T) {
     if !object.is_null() {
-        // SAFETY: the caller states it. No destructor of ours unwinds.
+        // SAFETY: the caller guarantees it. No destructor of these objects unwinds.
         drop(unsafe { Box::from_raw(object) });
     }
 }

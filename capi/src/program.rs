@@ -4,7 +4,7 @@ use crate::border::{Failure, Outcome, Status, answer, given, list, optional_word
 use crate::bytes::{Bytes, bytes};
 use crate::diagnostics::{Diagnostics, Text};
 use crate::objects::{free, new};
-use crate::token::{Token, made, under};
+use crate::token::{Token, make_object, run_with_token};
 use carbyne::documents;
 use carbyne_embed::{Arch, AtomTable, Checked, Diagnostic, Module, Proved};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
@@ -14,10 +14,10 @@ use std::ffi::c_char;
 use std::path::PathBuf;
 use std::ptr::null;
 
-/// A program that is well formed.
+/// A well-formed program.
 pub struct Program {
     pub(crate) text: Text,
-    /// The module as it is written, without what it imports.
+    /// The module of the text, without its imports.
     written: Module,
     pub(crate) checked: Checked,
 }
@@ -37,8 +37,8 @@ impl Program {
         }
     }
 
-    /// A table that has all that the program names: of an architecture, or of the oldest one that
-    /// does.
+    /// The atom table of `arch`, or that of the oldest architecture that has all instructions of
+    /// the program. `None` if no architecture has all of them.
     pub(crate) fn table(&self, arch: Option<&str>) -> Outcome<Option<AtomTable>> {
         let given = arch.map(|arch| table(arch, &[])).transpose()?;
         let found = documents::fitting(self.checked.program(), given);
@@ -46,18 +46,18 @@ impl Program {
     }
 }
 
-/// The text in bytes, which messages call by a name.
+/// The text of bytes, with a name for messages.
 pub(crate) fn utf8(name: &str, text: Vec<u8>) -> Outcome<String> {
     let unreadable = Text { name: name.into(), ..Text::default() };
     documents::utf8(text).map_err(|e| Failure::Refused(unreadable, vec![*e]))
 }
 
-/// Errors in a text.
+/// The failure for errors in a text.
 pub(crate) fn refused(text: &Text, errors: carbyne_embed::Diagnostics) -> Failure {
     Failure::Refused(text.clone(), errors.into_vec())
 }
 
-/// The atoms of an architecture, without those that match one of the patterns.
+/// The atom table of an architecture, without atoms that match one of the patterns.
 pub(crate) fn table(arch: &str, forbidden: &[String]) -> Outcome<AtomTable> {
     let arch = arch.parse::<Arch>();
     let arch = arch.map_err(|e| Failure::Misuse(format!("`arch`: {e}"), e.help()))?;
@@ -65,9 +65,9 @@ pub(crate) fn table(arch: &str, forbidden: &[String]) -> Outcome<AtomTable> {
         .map_err(|e| Failure::Misuse(format!("`forbid`: {e}"), e.help()))
 }
 
-/// Reads and checks a program. `text` has `size` bytes of UTF-8. `path` is that of the file it
-/// comes from, which messages name and below whose folder imported files lie; null for a text of no
-/// file. `*program` is null afterwards if the text was refused.
+/// Reads and checks a program. `text` has `size` bytes of UTF-8. `path` is the path of its file,
+/// which messages contain. Imported files lie below the folder of this file. Null for a text
+/// without a file. If the text has errors, `*program` is null afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_program_new(
     text: *const c_char,
@@ -77,23 +77,23 @@ pub unsafe extern "C" fn carbyne_program_new(
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
     let work = || {
-        // SAFETY: the head of `lib.rs`.
+        // SAFETY: see the header of `lib.rs`.
         let (program, text, path) = unsafe {
             let program = place(program, "program")?;
             let text = list(text.cast::<u8>(), size, "text")?;
             (program, text, optional_word(path, "path")?)
         };
-        // One byte too many is enough to be refused.
+        // One byte beyond the limit suffices for the error.
         let text = text[..size.min(MAX_TEXT_BYTES + 1)].to_vec();
         let read = move || {
             let source = utf8(path.unwrap_or("<text>"), text)?;
             Program::new(source, path.map(PathBuf::from))
         };
         // SAFETY: there is no token.
-        *program = new(unsafe { under(null(), read) }?);
+        *program = new(unsafe { run_with_token(null(), read) }?);
         Ok(())
     };
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { answer(diagnostics, || silent(work())) }
 }
 
@@ -105,12 +105,12 @@ pub unsafe extern "C" fn carbyne_program_text(
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
     let work = || {
-        // SAFETY: the head of `lib.rs`.
+        // SAFETY: see the header of `lib.rs`.
         let (text, program) = unsafe { (place(text, "text")?, given(program, "program")?) };
         *text = bytes(program.checked.text());
         Ok(())
     };
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { answer(diagnostics, || silent(work())) }
 }
 
@@ -122,14 +122,14 @@ pub unsafe extern "C" fn carbyne_program_format(
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
     let print = |of: &Program| Ok(Bytes::new(text::print(&of.written)));
-    // SAFETY: the head of `lib.rs`.
-    unsafe { made((program, "program"), null(), (text, "text"), diagnostics, print) }
+    // SAFETY: see the header of `lib.rs`.
+    unsafe { make_object((program, "program"), null(), (text, "text"), diagnostics, print) }
 }
 
-/// Proves that accesses are ordered, of kernels that name their instructions; others are left out.
-/// `arch` is an architecture such as "sm_80", or null for the oldest one that has all instructions.
-/// `*pairs` is a list in JSON, one object for each kernel, as `carbyne check --pairs` prints it;
-/// `pairs` may be null. `token` may be null.
+/// Proves that the accesses of kernels are ordered. Kernels that do not name all of their
+/// instructions are skipped. `arch` is an architecture such as "sm_80", or null for the oldest one
+/// that has all instructions. `*pairs` is a list in JSON with one object per kernel, as
+/// `carbyne check --pairs` prints it. `pairs` and `token` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_program_check(
     program: *const Program,
@@ -139,22 +139,22 @@ pub unsafe extern "C" fn carbyne_program_check(
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
     let work = || {
-        // SAFETY: the head of `lib.rs`; the list of pairs may be left out.
+        // SAFETY: see the header of `lib.rs`; `pairs` may be null.
         let pairs = unsafe { place(pairs, "pairs") }.ok();
-        // SAFETY: the head of `lib.rs`.
+        // SAFETY: see the header of `lib.rs`.
         let (program, arch) = unsafe { (given(program, "program")?, optional_word(arch, "arch")?) };
-        // SAFETY: the head of `lib.rs`.
-        let (documents, warnings) = unsafe { under(token, || checked(program, arch)) }?;
+        // SAFETY: see the header of `lib.rs`.
+        let (documents, warnings) = unsafe { run_with_token(token, || checked(program, arch)) }?;
         if let Some(pairs) = pairs {
             *pairs = bytes(documents.to_string());
         }
-        Ok(Diagnostics::of(&program.text, &warnings))
+        Ok(Diagnostics::new(&program.text, &warnings))
     };
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { answer(diagnostics, work) }
 }
 
-/// Pairs of accesses of each kernel, and warnings.
+/// The pairs of accesses of each kernel, and warnings.
 fn checked(of: &Program, arch: Option<&str>) -> Outcome<(Value, Vec<Diagnostic>)> {
     let program = of.checked.program();
     let proved = of.table(arch)?.map_or(Ok(Proved::default()), |t| of.checked.proved(&t));
@@ -164,9 +164,10 @@ fn checked(of: &Program, arch: Option<&str>) -> Outcome<(Value, Vec<Diagnostic>)
     Ok((pairs.collect(), warnings))
 }
 
-/// Frees a program that no call uses anymore. Objects made from it remain valid. Null is nothing.
+/// Frees a program that no call uses anymore. Objects that were created from it remain valid. Does
+/// nothing for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_program_free(program: *mut Program) {
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { free(program) }
 }

@@ -1,4 +1,4 @@
-//! Programs executed on the CPU, on tensors by name.
+//! Execution of programs on the CPU, with tensors by name.
 
 use crate::border::{
     Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,
@@ -7,7 +7,7 @@ use crate::bytes::{Bytes, bytes};
 use crate::diagnostics::Diagnostics;
 use crate::program::{Program, refused};
 use crate::tensors::{Given, NamedTensor, Symbol, misfit, symbols};
-use crate::token::{Token, under};
+use crate::token::{Token, run_with_token};
 use carbyne::documents;
 use carbyne_codegen::results;
 use carbyne_embed::{Code, Diagnostic, Inputs, Options, Report};
@@ -15,7 +15,7 @@ use carbyne_ir::program::{Buffer, BufferId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_char;
 
-/// Options of a simulation. A field of 0 has its default.
+/// Options of a simulation. A field with the value 0 has its default.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct SimulateOptions {
@@ -23,19 +23,20 @@ pub struct SimulateOptions {
     pub size: usize,
     /// `symbol_count` values of sizes that the program leaves open.
     pub symbols: *const Symbol,
-    /// Elements of `symbols`.
+    /// The number of elements of `symbols`.
     pub symbol_count: usize,
-    /// Blocks of each kernel that run. 0 for all of them.
+    /// The number of blocks of each kernel that are executed. 0 for all of them.
     pub blocks: u64,
-    /// Draws another order of warps and asynchronous copies. 0 for that of the text.
+    /// The seed of a random order of warps and asynchronous copies. 0 for the order of the text.
     pub schedule: u64,
-    /// Draws tensors that are not given.
+    /// The seed of random contents for tensors that are not passed.
     pub seed: u64,
-    /// Steps of a kernel, some eight nanoseconds each. 0 for the usual limit.
+    /// Maximum number of steps of a kernel, of about eight nanoseconds each. 0 for the default
+    /// limit.
     pub budget: u64,
 }
 
-/// A tensor of the program with the caller's memory.
+/// A tensor of the program with memory of the caller.
 struct Bound<'a> {
     name: &'a str,
     given: Given<'a>,
@@ -43,16 +44,16 @@ struct Bound<'a> {
     is_written: bool,
 }
 
-/// Tensors of the caller that an execution is given.
+/// The tensors of the caller for an execution.
 ///
 /// # Safety
-/// Pointers are null or point to what their types say, and live as long as the result.
+/// Pointers are null or point to valid values of their types, and live as long as the result.
 unsafe fn bound<'a>(
     program: &Program,
     (from, count): (*const NamedTensor, usize),
     options: &mut Options,
 ) -> Outcome<Vec<Bound<'a>>> {
-    // SAFETY: the caller states it.
+    // SAFETY: the caller guarantees it.
     let all: &[NamedTensor] = unsafe { list(from, count, "tensors") }?;
     let program = program.checked.program();
     let results = results(program);
@@ -63,21 +64,21 @@ unsafe fn bound<'a>(
         program.buffers.iter().filter(of_caller).map(|of| (&*of.1.name, of)).collect();
     let mut bound: Vec<Bound<'a>> = vec![];
     for NamedTensor { name, tensor } in all {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees it.
         let (name, given) = unsafe {
             let name = word(*name, "tensors.name")?;
             (name, Given::new(*tensor, name)?)
         };
         let Some((id, buffer)) = of_caller.get(name) else {
             let known: Vec<String> = of_caller.keys().map(|name| format!("`{name}`")).collect();
-            let help = format!("the caller's tensors are {}", known.join(", "));
-            return Err(misfit(name, "is no tensor of the caller", &help));
+            let help = format!("use one of the program's tensors: {}", known.join(", "));
+            return Err(misfit(name, "is not a tensor of the program's caller", &help));
         };
         if bound.iter().any(|b| b.name == name) {
-            return Err(misfit(name, "is given twice", "give it once"));
+            return Err(misfit(name, "was passed twice", "pass it once"));
         }
         given.is_of(name, buffer.scalar)?;
-        // Results hold nothing yet.
+        // Results have no contents yet.
         let is_result = results.contains(id);
         if !is_result {
             options.arrays.insert(name.to_owned(), given.read(name, buffer.scalar)?);
@@ -87,8 +88,7 @@ unsafe fn bound<'a>(
     Ok(bound)
 }
 
-/// Refuses a tensor that is written and shares memory with another one, or whose elements share
-/// memory.
+/// Refuses a written tensor that shares memory with another one, or whose elements share memory.
 fn are_apart(bound: &[Bound<'_>]) -> Outcome<()> {
     for (i, Bound { name, given, .. }) in bound.iter().enumerate().filter(|(_, b)| b.is_written) {
         let own = given.0.bytes();
@@ -96,19 +96,19 @@ fn are_apart(bound: &[Bound<'_>]) -> Outcome<()> {
         let mut ranges = others.map(|(_, b)| (b.name, b.given.0.bytes()));
         if let Some((other, _)) = ranges.find(|(_, r)| own.start.max(r.start) < own.end.min(r.end))
         {
-            let what = format!("is written, and its memory overlaps that of `%{other}`");
-            return Err(misfit(name, &what, "give it memory of its own"));
+            let what = format!("is written, but its memory overlaps that of `%{other}`");
+            return Err(misfit(name, &what, "pass a copy of one of them"));
         }
         if !given.0.is_apart() {
-            let what = "is written, and its strides put several elements in one place";
-            return Err(misfit(name, what, "give a tensor of other strides"));
+            let what = "is written, but its strides give several elements the same address";
+            return Err(misfit(name, what, "pass a tensor with other strides"));
         }
     }
     Ok(())
 }
 
-/// Writes what was computed into the caller's tensors, if all of them fit. Returns a warning for
-/// each one that is not whole.
+/// Writes the results to the caller's tensors, if all of them fit. Returns a warning for each
+/// tensor whose result is incomplete.
 fn write(report: &Report, bound: &[Bound<'_>]) -> Outcome<Vec<Diagnostic>> {
     let mut warnings = vec![];
     let mut computed = vec![];
@@ -118,10 +118,10 @@ fn write(report: &Report, bound: &[Bound<'_>]) -> Outcome<Vec<Diagnostic>> {
             computed.push((given, array));
             continue;
         }
-        let text = format!("`%{name}` is left as it was: not all of its elements were computed");
+        let text = format!("`%{name}` is unchanged: not all of its elements were computed");
         let warning = Diagnostic::warning(Code::BadInput, Default::default(), text);
         warnings.push(match is_result {
-            true => warning.help("run all blocks"),
+            true => warning.help("execute all blocks"),
             false => warning,
         });
     }
@@ -129,14 +129,14 @@ fn write(report: &Report, bound: &[Bound<'_>]) -> Outcome<Vec<Diagnostic>> {
     Ok(warnings)
 }
 
-/// Executes a program on the CPU as it stands, thread by thread, and compares it with what it
-/// means: races, reads of undefined elements and differences that rounding does not explain are
-/// errors. `arch` may be null for the oldest architecture that has all instructions.
+/// Executes a program on the CPU, thread by thread, and compares bodies with what their specs mean.
+/// Races, reads of undefined elements, and differences that rounding does not explain are errors.
+/// `arch` may be null for the oldest architecture that has all instructions.
 ///
-/// `tensor_count` tensors of the program are given, on the CPU; others are drawn. Tensors that
-/// kernels write hold their results afterwards; unless a call succeeds, they are left as they were.
-/// Integers of fewer than 8 bits take a byte each. `*report` is a list in JSON, one object for each
-/// kernel; `report`, `options` and `token` may be null.
+/// `tensors` are `tensor_count` tensors of the program on the CPU; the contents of others are
+/// random. If the call succeeds, tensors that kernels write contain the results; otherwise they are
+/// unchanged. Integers of less than 8 bits take one byte each. `*report` is a list in JSON with one
+/// object per kernel. `report`, `options` and `token` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_program_simulate(
     program: *const Program,
@@ -149,49 +149,51 @@ pub unsafe extern "C" fn carbyne_program_simulate(
     diagnostics: *mut *mut Diagnostics,
 ) -> Status {
     let work = || {
-        // SAFETY: the head of `lib.rs`; the report may be left out.
+        // SAFETY: see the header of `lib.rs`; `report` may be null.
         let to = unsafe { place(report, "report") }.ok();
-        // SAFETY: the head of `lib.rs`.
+        // SAFETY: see the header of `lib.rs`.
         let (program, arch, asked) = unsafe {
             let asked = self::options(options, "options")?;
             (given(program, "program")?, optional_word(arch, "arch")?, asked)
         };
-        // SAFETY: the head of `lib.rs`.
+        // SAFETY: see the header of `lib.rs`.
         let mut how = unsafe { self::how(program, &asked) }?;
-        // SAFETY: the head of `lib.rs`.
+        // SAFETY: see the header of `lib.rs`.
         let bound = unsafe { bound(program, (tensors, tensor_count), &mut how) }?;
         are_apart(&bound)?;
         let run = || {
             let table = program.table(arch)?.ok_or_else(|| {
-                misuse("no architecture has all instructions of the program", "give `arch`")
+                misuse("no architecture has all instructions of the program", "pass `arch`")
             })?;
             let ran = program.checked.simulate(&table, &how);
             ran.map_err(|errors| refused(&program.text, errors))
         };
-        // SAFETY: the head of `lib.rs`.
-        let report = unsafe { under(token, run) }?;
+        // SAFETY: see the header of `lib.rs`.
+        let report = unsafe { run_with_token(token, run) }?;
         let warnings = write(&report, &bound)?;
         if let Some(to) = to {
             let kernels: Vec<String> = report.kernels.iter().map(documents::simulated).collect();
             *to = bytes(format!("[{}]", kernels.join(",")));
         }
-        Ok(Diagnostics::of(&program.text, &warnings))
+        Ok(Diagnostics::new(&program.text, &warnings))
     };
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { answer(diagnostics, work) }
 }
 
+/// The options of the caller.
+///
 /// # Safety
-/// Pointers are null or point to what their types say.
+/// Pointers are null or point to valid values of their types.
 unsafe fn how(program: &Program, asked: &SimulateOptions) -> Outcome<Options> {
-    // SAFETY: the caller states it.
+    // SAFETY: the caller guarantees it.
     let symbols = unsafe { symbols(asked.symbols, asked.symbol_count) }?;
     let program = program.checked.program();
     let known =
         |name: &&String| program.symbols.iter().all(|v| program.arena.var_info(*v).name != **name);
     if let Some(unknown) = symbols.keys().find(known) {
         let what = format!("the program has no symbol `{unknown}`");
-        return Err(misuse(what, "name one that it declares"));
+        return Err(misuse(what, "use a symbol that the program declares"));
     }
     let usual = Options::default();
     Ok(Options {

@@ -12,7 +12,7 @@ use std::ffi::c_char;
 pub struct NamedTensor {
     /// Its name in the text, without `%`.
     pub name: *const c_char,
-    /// Where it lies.
+    /// The tensor with its memory.
     pub tensor: *const DlTensor,
 }
 
@@ -26,22 +26,22 @@ pub struct Symbol {
     pub value: i64,
 }
 
-/// Elements of the largest tensor that is read or written.
+/// Maximum number of elements of a tensor that is read or written.
 const MAX_ELEMENTS: i64 = 1 << 28;
 
-/// Values by names.
+/// The values by name.
 ///
 /// # Safety
-/// Pointers are null or point to what their types say.
+/// Pointers are null or point to valid values of their types.
 pub(crate) unsafe fn symbols(from: *const Symbol, count: usize) -> Outcome<BTreeMap<String, i64>> {
-    // SAFETY: the caller states it.
+    // SAFETY: the caller guarantees it.
     let all = unsafe { list(from, count, "symbols") }?;
     let mut values = BTreeMap::new();
     for Symbol { name, value } in all {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees it.
         let name = unsafe { word(*name, "symbols.name") }?;
         if values.insert(name.to_owned(), *value).is_some() {
-            return Err(misuse(format!("the symbol `{name}` is given twice"), "give it once"));
+            return Err(misuse(format!("the symbol `{name}` was passed twice"), "pass it once"));
         }
     }
     Ok(values)
@@ -57,57 +57,60 @@ pub(crate) fn misfit(name: &str, what: &str, help: &str) -> Failure {
 pub(crate) struct Given<'a>(pub(crate) View<'a>);
 
 impl<'a> Given<'a> {
+    /// Checks the structure of a tensor.
+    ///
     /// # Safety
     /// The pointer is null or points to a tensor, which lives as long as the result.
     pub(crate) unsafe fn new(tensor: *const DlTensor, name: &str) -> Outcome<Given<'a>> {
-        // SAFETY: the caller states it.
+        // SAFETY: the caller guarantees it.
         let tensor = unsafe { given(tensor, name) }?;
-        // SAFETY: as above.
-        let whole = unsafe { tensor.whole() };
-        let whole = whole.map_err(|e| misfit(name, &format!("is {e}"), "give a tensor"))?;
-        // SAFETY: as above.
-        Ok(Given(unsafe { whole.view(false) }))
+        // SAFETY: the caller guarantees it.
+        let checked = unsafe { tensor.checked() };
+        let checked = checked.map_err(|e| {
+            misfit(name, &format!("is not a valid tensor: {e}"), "pass a valid tensor")
+        })?;
+        // SAFETY: the caller guarantees it.
+        Ok(Given(unsafe { checked.view(false) }))
     }
 
-    /// Refuses memory that is not the CPU's, and elements that the scalar type does not have.
+    /// Refuses a tensor on another device than the CPU, or with elements of another type.
     pub(crate) fn is_of(&self, name: &str, scalar: Scalar) -> Outcome<()> {
         let View { device, element, shape, .. } = self.0;
         if device.kind != Device::CPU {
-            let what = format!("lies on {device}, and the simulator runs on the CPU");
+            let what = format!("lies on {device}, but the simulator runs on the CPU");
             return Err(misfit(name, &what, "copy it to the CPU"));
         }
         if !element.holds(scalar) {
             let what = format!("has elements of {element}");
             let wanted = carbyne_launch::call::Element::of(scalar);
-            return Err(misfit(name, &what, &format!("give a tensor of {wanted}")));
+            return Err(misfit(name, &what, &format!("pass a tensor of {wanted}")));
         }
         if shape.iter().any(|n| *n < 0) || self.0.elements() > MAX_ELEMENTS {
             let what = format!("has extents {shape:?}");
-            return Err(misfit(name, &what, &format!("give at most {MAX_ELEMENTS} elements")));
+            return Err(misfit(name, &what, &format!("pass at most {MAX_ELEMENTS} elements")));
         }
         Ok(())
     }
 
-    /// The elements. [`Given::is_of`] holds for the scalar type.
+    /// Reads the elements. [`Given::is_of`] must have accepted the scalar type.
     pub(crate) fn read(&self, name: &str, scalar: Scalar) -> Outcome<Array> {
-        // SAFETY: the caller says that elements lie there, and keeps them during the call.
+        // SAFETY: the caller guarantees that elements lie there during the call.
         let array = unsafe { self.0.read(scalar) };
         array.map_err(|e| misfit(name, &format!("cannot be read: {e}"), "correct its elements"))
     }
 
-    /// Refuses a tensor whose shape is not that of an array.
+    /// Refuses a tensor whose shape differs from that of the array.
     pub(crate) fn fits(&self, name: &str, array: &Array) -> Outcome<()> {
         if array.shape != self.0.extents() {
-            let what = format!("has extents {:?}, and {:?} are wanted", self.0.shape, array.shape);
-            return Err(misfit(name, &what, "give a tensor of the program's shape"));
+            let what = format!("has extents {:?}, but must have {:?}", self.0.shape, array.shape);
+            return Err(misfit(name, &what, "pass a tensor of the program's shape"));
         }
         Ok(())
     }
 
-    /// Writes the elements of an array. [`Given::is_of`] holds for its scalar type, and
-    /// [`Given::fits`].
+    /// Writes the elements of an array. [`Given::is_of`] and [`Given::fits`] must have accepted it.
     pub(crate) fn write(&self, array: &Array) {
-        // SAFETY: the caller lets the elements be written.
+        // SAFETY: the caller allows writing the elements.
         unsafe { self.0.write(array) };
     }
 }

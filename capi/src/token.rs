@@ -1,4 +1,4 @@
-//! Ending long work, and the threads that it is done on.
+//! Cancellation of long work, and the threads that execute it.
 
 use crate::border::{Outcome, Status, answer, given, place, silent};
 use crate::diagnostics::Diagnostics;
@@ -9,46 +9,46 @@ use carbyne_ir::parallel::STACK;
 use std::panic::resume_unwind;
 use std::thread::{Builder, scope};
 
-/// Ends work from another thread. A token may be given to any number of calls, which end together.
+/// Cancels work from another thread. Any number of calls may have the same token.
 pub struct Token(cancel::Token);
 
-/// A token that does not end anything yet.
+/// Creates a token.
 #[unsafe(no_mangle)]
 pub extern "C" fn carbyne_token_new() -> *mut Token {
     new(Token(cancel::Token::default()))
 }
 
-/// Ends all work that was given this token, also such as begins later: it returns
-/// `CARBYNE_STATUS_CANCELLED` within moments. Any thread may do this, at any time. Null is nothing.
+/// Cancels all calls with this token, including later ones. They return `CARBYNE_STATUS_CANCELLED`
+/// within moments. Any thread may call this at any time. Does nothing for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_token_cancel(token: *const Token) {
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     if let Some(token) = unsafe { token.as_ref() } {
         token.0.cancel();
     }
 }
 
-/// Frees a token that no call uses anymore. Null is nothing.
+/// Frees a token that no call uses anymore. Does nothing for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn carbyne_token_free(token: *mut Token) {
-    // SAFETY: the head of `lib.rs`.
+    // SAFETY: see the header of `lib.rs`.
     unsafe { free(token) }
 }
 
-/// Does work that a token may end. It runs on a thread of its own, as the stacks of callers may be
-/// small.
+/// Executes work that a token may cancel. It runs on its own thread, because the stacks of callers
+/// may be small.
 ///
 /// # Safety
-/// The token is null or alive until the work has ended.
-pub(crate) unsafe fn under<T: Send>(
+/// The token is null, or alive until the work ends.
+pub(crate) unsafe fn run_with_token<T: Send>(
     token: *const Token,
     work: impl FnOnce() -> Outcome<T> + Send,
 ) -> Outcome<T> {
-    // SAFETY: the caller states it.
+    // SAFETY: the caller guarantees it.
     let token = unsafe { token.as_ref() }.map_or_else(cancel::Token::default, |t| t.0.clone());
     let all = || {
         cancel::run(&token, || {
-            cancel::point(); // A token that was cancelled before ends short work, too.
+            cancel::point(); // A token that was cancelled before also ends short work.
             work()
         })
     };
@@ -62,11 +62,12 @@ pub(crate) unsafe fn under<T: Send>(
     })
 }
 
-/// Makes an object from another one, and puts it into its place. Names are those of parameters.
+/// Creates an object from another one, and stores it. `name` and `result` are names of parameters
+/// for messages.
 ///
 /// # Safety
-/// Pointers are null or point to what their types say.
-pub(crate) unsafe fn made<S: Sync, T: Send>(
+/// Pointers are null or point to valid values of their types.
+pub(crate) unsafe fn make_object<S: Sync, T: Send>(
     (from, name): (*const S, &str),
     token: *const Token,
     (to, result): (*mut *mut T, &str),
@@ -74,12 +75,12 @@ pub(crate) unsafe fn made<S: Sync, T: Send>(
     make: impl FnOnce(&S) -> Outcome<T> + Send,
 ) -> Status {
     let work = || {
-        // SAFETY: the caller states it.
+        // SAFETY: the caller guarantees it.
         let (to, from) = unsafe { (place(to, result)?, given(from, name)?) };
-        // SAFETY: as above.
-        *to = new(unsafe { under(token, || make(from)) }?);
+        // SAFETY: the caller guarantees it.
+        *to = new(unsafe { run_with_token(token, || make(from)) }?);
         Ok(())
     };
-    // SAFETY: the caller states it.
+    // SAFETY: the caller guarantees it.
     unsafe { answer(diagnostics, || silent(work())) }
 }

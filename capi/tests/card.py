@@ -20,7 +20,7 @@ MatMul.set @gemm (%A, %B) -> (%C) acc=f32
 
 
 class Tensor(ctypes.Structure):
-    """`DLTensor`: data, device type and number, modes, type code, bits and lanes, extents, strides, offset."""
+    """`DLTensor` of DLPack."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),

@@ -503,7 +503,8 @@ impl Change<'_> {
         let own = View::of(&name);
         let mut first = build::allocate(&name, &ops::extents(self.p, y)?, Scalar::F32, Memory::Rf);
         first.leading.push(
-            "The exponential is exp2 of a fused multiply-add: log2(e), and what x is multiplied with, are one factor."
+            "The exponential is exp2 of a fused multiply-add: log2(e), and what x is multiplied \
+             with, are one factor."
                 .to_owned(),
         );
         let times = |of: Written, by: f64, to: &View| {

@@ -74,11 +74,11 @@ fn refusal(
         [] => shared.to_owned(),
         all => {
             let names: Vec<String> = all.iter().map(|a| format!("`{}`", a.name)).collect();
-            format!("take {}, without a call, or {shared}", names.join(" or "))
+            format!("use {}, which needs no call, or {shared}", names.join(" or "))
         }
     };
     Diagnostic::new(Code::Calls, p.specs[id].span, message)
-        .label("behind a call ptxas takes the registers of the factor for free")
+        .label("after a call ptxas treats the registers of the factor as free")
         .related(p.specs[by].span, "its first factor stays in registers")
         .help(help)
 }
@@ -125,7 +125,7 @@ pub(crate) fn inexact(
         let taken = table.get(choice.atom).filter(|_| precision.is_exact(id))?;
         let nearer = |a: &&Atom| a.calls && alike(a, taken) && error(a) < error(taken);
         let best = table.implementing(p.specs[id].kind).find(nearer)?;
-        let message = format!("`{}` is taken in spite of `math=exact`", taken.name);
+        let message = format!("`{}` is used despite `math=exact`", taken.name);
         let label = format!("`{}` would become a call beside `{}`", best.name, keeper.name);
         let d = Diagnostic::warning(Code::Calls, p.specs[id].span, message).label(label);
         let d = d.related(p.specs[by].span, "its first factor stays in registers");

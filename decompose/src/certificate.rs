@@ -1,23 +1,23 @@
-//! Certificates: the letters p, q, f, g of every relation that the solver used, as data.
+//! Certificates: the layouts p, q, f, g of every relation that the solver used, as data.
 //!
 //! A thread-value layout here has T = (lanes of a group, groups) and V = (values of an instruction,
-//! instructions), both column-major, whatever its nesting. [`crate::checker`] evaluates the
+//! instructions), both column-major, regardless of its nesting. [`crate::checker`] evaluates the
 //! relations.
 
 use carbyne_ir::ast::NodeId;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::SpecId;
 
-/// Why a decomposition is right.
+/// A proof that the decomposition of a spec is right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Certificate {
-    /// The spec that the relation is about, of the program that was solved.
+    /// The spec, in the program that was solved.
     pub spec: SpecId,
-    /// Its statement, which stands in the decomposed module, too.
+    /// The statement of the spec, which the decomposed module has as well.
     pub node: NodeId,
-    /// The row that implements it; `-` of several.
+    /// The row that implements the spec; `-` if there are several.
     pub atom: &'static str,
-    /// What holds.
+    /// The relation that holds.
     pub relation: Relation,
 }
 
@@ -25,7 +25,7 @@ pub struct Certificate {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a kernel has a few, each kept once")]
 pub enum Relation {
-    /// f∘p⁻¹ = g∘q⁻¹
+    /// f∘p⁻¹ = g∘q⁻¹.
     Copy {
         /// The row's source.
         p: Layout,
@@ -36,7 +36,7 @@ pub enum Relation {
         /// The destination tensor.
         g: Layout,
     },
-    /// μ∘(f_c∘p_c⁻¹)∘η = μ∘(f_a∘p_a⁻¹)∘η along M, and so on along N and K.
+    /// μ∘(f_c∘p_c⁻¹)∘η = μ∘(f_a∘p_a⁻¹)∘η along M, and correspondingly along N and K.
     Gemm {
         /// Extents m, n, k of the row's tile.
         inst: (i64, i64, i64),
@@ -48,72 +48,73 @@ pub enum Relation {
         row: [Layout; 3],
         /// f_a, f_b, f_c.
         tensors: [Layout; 3],
-        /// Of each, where the values of the instructions lie among those of a thread.
+        /// For each operand, the places of the values of instructions among the values of a thread.
         maps: [Layout; 3],
     },
-    /// f = g, or f = μ∘g where an operand's modes of extent 1 stand for all.
+    /// f = g, or f = μ∘g if modes of extent 1 are broadcast.
     Pointwise {
         /// Extents of each operand, the output last.
         extents: Vec<Vec<i64>>,
-        /// The thread-value layout of each.
+        /// The thread-value layout of each operand.
         layouts: Vec<Layout>,
-        /// Scalars of one instruction.
+        /// Scalars per instruction.
         n: i64,
-        /// Instructions of a thread, as loops.
+        /// Instructions of a thread, as extents of loops.
         loops: Vec<i64>,
-        /// For each operand, the registers from one turn of each loop to the next.
+        /// For each operand, the distances in registers between iterations of each loop.
         steps: Vec<Vec<i64>>,
     },
-    /// g = μ∘f: each element of the output gets each of its elements once.
+    /// g = μ∘f: each element of the output combines each of its elements once.
     Reduction {
         /// Extents of the input.
         extents: Vec<i64>,
-        /// Modes that are removed.
+        /// The modes that are reduced.
         axes: Vec<usize>,
         /// The thread-value layouts of input and output.
         layouts: [Layout; 2],
-        /// Registers of the values that stay and, from each, of those that are reduced.
+        /// The registers of the values that stay, and the distances from each to the values that
+        /// are combined with it.
         values: [Layout; 2],
-        /// Threads whose values meet: by exchanges between lanes, and through shared memory.
+        /// Exchanges between lanes: the mask of each.
         masks: Vec<i64>,
-        /// See `masks`: the first one for each thread, and from there to the others; of each
-        /// exchange.
+        /// Exchanges through shared memory: for each, the first thread whose value a thread reads,
+        /// and the distances from it to the others.
         through: Vec<[Layout; 2]>,
     },
-    /// f = L∘g in the registers that hold the view: what a thread has of it is what it has of the
-    /// tensor there.
+    /// f = L∘g on the registers of the view: a thread holds the same elements of the view and of
+    /// the tensor there.
     Part {
         /// The tensor.
         f: Layout,
         /// The view.
         g: Layout,
-        /// From elements of the view to elements of the tensor, L without where it begins.
+        /// L without its offset: from elements of the view to elements of the tensor.
         view: Layout,
-        /// The element of the tensor with which the view begins.
+        /// The element of the tensor at which the view begins.
         offset: i64,
         /// From values of the view to registers, counted from `first`.
         registers: Layout,
         /// The register of the first value.
         first: i64,
     },
-    /// What follows from f by exchanges between lanes is g.
+    /// Exchanges between lanes turn f into g.
     Exchange {
         /// The source tensor.
         f: Layout,
         /// The destination tensor.
         g: Layout,
-        /// The registers of the source in the order in which they are exchanged.
+        /// The registers of the source, in the order of the exchanges.
         map: Layout,
-        /// Of each exchange, threads between lanes and values between registers that swap.
+        /// For each exchange, the distances of the threads and of the values that swap.
         steps: Vec<(i64, i64)>,
     },
 }
 
 impl Certificate {
-    /// Evaluates the relation, by [`crate::checker`].
+    /// Evaluates the relation with [`crate::checker`].
     ///
     /// # Errors
-    /// The first point at which it does not hold.
+    /// The first point at which the relation does not hold.
     pub fn check(&self) -> Result<(), crate::checker::Wrong> {
         crate::checker::check(&self.relation)
     }

@@ -1,7 +1,7 @@
-//! The checker of certificates: evaluates every relation point by point.
+//! The checker of certificates, which evaluates every relation point by point.
 //!
-//! Invariant: it shares nothing with the solver, nor uses the layout algebra: of a layout it takes
-//! the extents and strides, and multiplies and adds itself.
+//! Invariant: it shares no code with the solver and does not use the layout algebra. It reads the
+//! extents and strides of a layout, and multiplies and adds itself.
 
 use crate::certificate::Relation;
 use carbyne_ir::layout::Layout;
@@ -11,7 +11,7 @@ use std::fmt;
 /// Evaluates a relation.
 ///
 /// # Errors
-/// The first point at which it does not hold.
+/// The first point at which the relation does not hold.
 pub fn check(relation: &Relation) -> Result<(), Wrong> {
     match relation {
         Relation::Copy { p, q, f, g } => {
@@ -35,10 +35,11 @@ pub fn check(relation: &Relation) -> Result<(), Wrong> {
     }
 }
 
-/// Whether `p` is the row's layout `row`, in scalars of which a unit of the row holds several.
+/// Checks that `p` is the layout `row` of the row, in scalars. A unit of the row may hold several
+/// scalars.
 ///
 /// # Errors
-/// The first thread and value at which it is not.
+/// The first thread and value at which they differ.
 pub fn check_row(p: &Layout, row: &Layout) -> Result<(), Wrong> {
     let (p, row) = (Tv::of(p)?, Tv::of(row)?);
     let ((threads, values), (t_row, v_row)) = (p.sizes(), row.sizes());
@@ -54,12 +55,12 @@ pub fn check_row(p: &Layout, row: &Layout) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Why a relation is not vouched for.
+/// Why a relation could not be confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It does not hold, and where.
+    /// It does not hold, at this point.
     At(String),
-    /// It has too many points to look at each.
+    /// It has too many points to check each of them.
     TooLarge,
 }
 
@@ -67,7 +68,7 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Wrong::At(point) => f.write_str(point),
-            Wrong::TooLarge => f.write_str("it has too many points to be looked at one by one"),
+            Wrong::TooLarge => f.write_str("it has too many points to check each of them"),
         }
     }
 }
@@ -281,7 +282,8 @@ fn check_gemm(
                         if *known != to {
                             let name = ["m", "n", "k"][dim];
                             return Err(Wrong::At(format!(
-                                "{name} = {from} of the instruction is both {known} and {to} of the block"
+                                "{name} = {from} of the instruction is both {known} and {to} of \
+                                 the block"
                             )));
                         }
                     }

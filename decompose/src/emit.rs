@@ -37,7 +37,7 @@ enum Unwritten {
     NoInput,
     #[error("it writes no tensor")]
     NoOutput,
-    #[error("it has another number of operands")]
+    #[error("it has a wrong number of operands")]
     Operands,
     #[error("the table has no row `{0}`")]
     NoRow(&'static str),
@@ -567,6 +567,6 @@ fn at(t: &str, index: Vec<Expr>) -> View {
 
 /// The error for a spec whose solution cannot be written.
 fn unwritten(spec: &Spec, why: Unwritten) -> Diagnostic {
-    let message = format!("the solution is not of this {}: {why}", spec.kind);
+    let message = format!("the solution does not belong to this {}: {why}", spec.kind);
     Diagnostic::new(Code::Internal, spec.span, message).help("please report this with the file")
 }

@@ -9,7 +9,7 @@ pub fn leaves(p: &Program) -> Vec<(SpecId, Vec<SpecId>)> {
     p.kernels.iter().flat_map(|kernel| p.leaves(*kernel)).collect()
 }
 
-/// The leaves that a whole block executes on logical operands: the solver's.
+/// The leaves that a whole block executes on logical operands. The solver handles them.
 pub fn of_blocks(p: &Program) -> BTreeSet<SpecId> {
     p.kernels.iter().flat_map(|k| ops::collect(p, *k)).map(|op| op.spec).collect()
 }

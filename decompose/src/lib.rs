@@ -1,13 +1,13 @@
 //! Decomposes specs into atoms: strategies give kernel-level specs a dataflow, the solver finds
-//! layouts and instructions, matching names the atom of every leaf.
+//! layouts and instructions, and matching names the atom of every leaf.
 //!
-//! Every stage works on the tree: a strategy or a solution is written into the module, which is
-//! resolved and verified again, like anything a person wrote. What is made from a statement names
-//! it, and stands for errors where it does. At the end the tree is printed, and its text read
-//! again.
+//! Every stage works on the tree. A strategy or a solution is written into the module, which is
+//! resolved and verified again, like the text of a user. A generated statement refers to the
+//! statement that it was made from, so that errors are reported there. At the end the tree is
+//! printed, and its text is read again.
 //!
-//! Invariant: what a person wrote is kept. Invariant: no decision depends on an atom's name or on
-//! an architecture; the table's rows decide.
+//! Invariant: everything that a user wrote is kept. Invariant: no decision depends on the name of
+//! an atom or on an architecture; the rows of the table decide.
 
 mod approximate;
 mod build;
@@ -44,7 +44,8 @@ pub use schedule::modulo::schedule::Proof;
 pub use solve::{Leaf, Search, Searched, Wavefronts};
 pub use unstated::Unstated;
 
-/// What the tests of this package look at. No part of the interface: it changes without notice.
+/// Internals for the tests of this package. Not a part of the interface: they change without
+/// notice.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::model::fitted::{FITTED, Fitted};
@@ -77,45 +78,46 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A module in which every leaf names its atom.
 #[derive(Clone, Debug)]
 pub struct Decomposed {
-    /// The atomic module. Its statements were made from those of the module that was decomposed, as
-    /// `from` says.
+    /// The atomic module. `origins` tells from which statements of the decomposed module its
+    /// statements were made.
     pub module: Module,
-    /// Its text.
+    /// The text of `module`.
     pub text: String,
-    /// Resolved from the text.
+    /// The program, resolved from `text`.
     pub program: Program,
-    /// The module after strategies, before layouts, as a text.
+    /// The module after strategies and before layouts, as text.
     pub tile_level: String,
-    /// The same as what the solver was given. Spans are into the text that was decomposed.
+    /// The program of `tile_level`, as the solver was given it. Spans refer to the text that was
+    /// decomposed.
     pub tile: Program,
-    /// Why the layouts are right. Spec ids are those of `tile`.
+    /// Proofs that the layouts are right. Spec ids are those of `tile`.
     pub certificates: Vec<Certificate>,
     /// The best choices that were found, best first. Spec ids are those of `tile`.
     pub leaves: Vec<Leaf>,
     /// The best choices for each kernel that has operations on tiles. Spec ids are those of `tile`.
     pub chosen: Vec<Leaf>,
-    /// What each kernel takes, in text order. Spec ids are those of `tile`.
+    /// The estimated cost of each kernel, in text order. Spec ids are those of `tile`.
     pub estimates: Vec<(SpecId, Estimate)>,
     /// How far the search went.
     pub searched: Searched,
-    /// What may not be as wanted: work that threads repeat, tensors that nobody uses, a search that
-    /// ended at its budget. Spans are into the text that was decomposed.
+    /// Warnings: work that threads repeat, tensors that are not used, a search that ended at its
+    /// budget. Spans refer to the text that was decomposed.
     pub warnings: Vec<Diagnostic>,
-    /// What each statement of `module` and of `tile` was written or generated for.
+    /// The statement for which each statement of `module` and of `tile` was written or generated.
     pub origins: Origins,
-    /// What was looked at for each kernel that a strategy has decomposed.
+    /// The instances that were compared for each kernel that a strategy has decomposed.
     pub rankings: Vec<Ranking>,
-    /// Facts about symbols with which kernels that strategies write would be faster.
+    /// Facts about symbols that would make the kernels of strategies faster.
     pub unstated: Vec<Unstated>,
-    /// The tree that `tile_level` was printed from; none where that is the text that was
+    /// The tree from which `tile_level` was printed. `None` if that is the text that was
     /// decomposed.
     printed: Option<Module>,
-    /// The tree before loops got their stages, where some have any.
+    /// The tree before loops got their stages. `None` if no loop has stages.
     staged: Option<Module>,
 }
 
 impl Decomposed {
-    /// Where the specs of `tile` stand in the text `tile_level`.
+    /// The places of the specs of `tile` in the text `tile_level`.
     #[must_use]
     pub fn tile_level_spans(&self) -> BTreeMap<SpecId, Span> {
         let Some(tree) = &self.printed else {
@@ -132,7 +134,7 @@ impl Decomposed {
         spans.collect()
     }
 
-    /// The strategy of a user that has written a kernel of `program`, if one has.
+    /// The user's strategy that has written a kernel of `program`, if any.
     #[must_use]
     pub fn theirs(&self, kernel: SpecId) -> Option<&Theirs> {
         let at = self.origins.span(self.program.specs[kernel].node);
@@ -140,8 +142,8 @@ impl Decomposed {
         self.rankings.iter().filter(of).find_map(|r| r.theirs.as_ref())
     }
 
-    /// How the iterations of each innermost loop with `stages=` may follow each other, on the card
-    /// that was decomposed for. Ids are those that `origins` knows.
+    /// How the iterations of each innermost loop with `stages=` can overlap on the card for which
+    /// the module was decomposed. Ids are ids that `origins` knows.
     #[must_use]
     pub fn schedules(&self, src: &str, table: &AtomTable, options: &Options) -> Vec<LoopSchedule> {
         let Some(tree) = &self.staged else { return vec![] };
@@ -174,25 +176,25 @@ fn is_staged(module: &Module) -> bool {
 /// How a module is decomposed.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How long layouts are searched for.
+    /// How long to search for layouts.
     pub search: Search,
-    /// The same while instances of strategies are compared, where that is not as long.
+    /// How long to search while instances of strategies are compared. `None` stands for the same as
+    /// `search`.
     pub choosing: Option<Search>,
-    /// Where kernel-level specs get their dataflow from.
+    /// The strategies that give kernel-level specs their dataflow.
     pub strategies: Strategies,
-    /// Whether operations of loops stay in the order of the text, as they do where no modulo
-    /// schedule is found. For tests.
+    /// Whether operations of loops stay in the order of the text, as if no modulo schedule were
+    /// found. For tests.
     #[doc(hidden)]
     pub as_written: bool,
-    /// Instances that are not chosen, as `by=` names them: those whose blocks turned out to need
-    /// more shared memory than there is, once it was known what of it is used for one thing after
-    /// another.
+    /// Instances that must not be chosen, as `by=` names them. Their blocks need more shared memory
+    /// than there is, which is only known after tensors share their places.
     #[doc(hidden)]
     pub left_out: Vec<String>,
 }
 
 impl Options {
-    /// What finds modulo schedules of loops.
+    /// The function that finds modulo schedules of loops.
     fn find(&self) -> schedule::modulo::Find {
         match self.as_written {
             true => |problem, _| schedule::modulo::solve::identity(problem),
@@ -200,7 +202,7 @@ impl Options {
         }
     }
 
-    /// The card that is decomposed for.
+    /// The card for which to decompose.
     fn machine(&self, table: &AtomTable) -> Machine {
         let usual = carbyne_atoms::machine(table.arch);
         Machine { sms: self.search.sms.map_or(usual.sms, i64::from).max(1), ..usual }
@@ -213,22 +215,22 @@ impl From<Search> for Options {
     }
 }
 
-/// Decomposes every kernel of a module for the table's architecture.
+/// Decomposes every kernel of a module for the architecture of the table.
 ///
-/// `src` is the text that the module was parsed from; spans of errors are into it, or, where a
-/// generated part is refused, at what it was generated for.
+/// `src` is the text from which the module was parsed. Spans of errors refer to it; an error in a
+/// generated part has the span of the statement for which it was generated.
 ///
 /// # Errors
-/// Errors of resolving and verifying, a spec that no strategy or atom implements, pins that
+/// Errors of resolving and verifying, a spec that no strategy or atom implements, and pins that
 /// conflict.
 pub fn decompose(module: &Module, src: &str, table: &AtomTable) -> Result<Decomposed, Diagnostics> {
     decompose_with(module, src, table, Search::default())
 }
 
-/// The same, searching as long as is said.
+/// Decomposes every kernel of a module with a given limit of the search.
 ///
 /// # Errors
-/// As [`decompose`]; a budget that was too small.
+/// Those of [`decompose`], and a budget that is too small.
 pub fn decompose_with(
     module: &Module,
     src: &str,
@@ -238,10 +240,10 @@ pub fn decompose_with(
     decompose_by(module, src, table, &search.into())
 }
 
-/// The same, with strategies of one's own, or for another card.
+/// Decomposes every kernel of a module with other strategies or for another card.
 ///
 /// # Errors
-/// As [`decompose_with`].
+/// Those of [`decompose_with`].
 pub fn decompose_by(
     module: &Module,
     src: &str,
@@ -271,12 +273,12 @@ pub fn decompose_by(
     })
 }
 
-/// By which strategies and parameters the kernel-level specs of a module could get their dataflow,
-/// best first as far as is known: what [`decompose_by`] chooses from, in the order of the text.
-/// Each can be pinned by its `by`.
+/// Lists the strategies and parameters that could decompose the kernel-level specs of a module, in
+/// the order of the text. For each spec the best come first, as far as is known. [`decompose_by`]
+/// chooses among them; each can be pinned by its `by`.
 ///
 /// # Errors
-/// Errors of resolving and verifying, a spec that no strategy implements.
+/// Errors of resolving and verifying, and a spec that no strategy implements.
 pub fn ranked(
     module: &Module,
     src: &str,
@@ -344,7 +346,7 @@ fn blamed(errors: Diagnostics, all: &[(Span, Theirs)]) -> Diagnostics {
         let of = |(at, _): &&(Span, Theirs)| at.start <= d.span.start && d.span.start < at.end;
         match all.iter().find(of).map(|(_, theirs)| theirs) {
             Some(theirs) if d.code == Code::Internal => {
-                let message = format!("what {theirs} writes is refused: {}", d.message);
+                let message = format!("{theirs} writes an invalid body: {}", d.message);
                 let help = "correct the body of the strategy";
                 let own = Diagnostic { code: Code::NoStrategy, message, ..d };
                 own.help(help)
@@ -705,13 +707,14 @@ fn endless(p: &Program, want: &Want) -> Diagnostic {
     let scalar = t.map_or_else(String::new, |t| format!(" ({})", p.scalar_of(t)));
     let kind = spec.kind;
     let message = format!(
-        "after {MAX_ROUNDS} detours {name}{scalar} is still not where this {kind} wants it"
+        "after {MAX_ROUNDS} detours {name}{scalar} is still not in a place that this {kind} accepts"
     );
-    let label =
-        format!("no instruction of this {kind} takes {name} as it lies, nor as detours bring it");
+    let label = format!(
+        "no instruction of this {kind} accepts {name} in its layout, or in one that detours reach"
+    );
     let help = format!(
-        "state the layout that the threads are to have, `RF{{tv=..}}`, of the tensor that {name} is moved to; or convert \
-         {name} to a type of 8 bits or more before, by a spec of its own"
+        "state the thread-value layout, `RF{{tv=..}}`, of the tensor that {name} is moved to; or \
+         first convert {name} to a type of at least 8 bits, by a separate spec"
     );
     Diagnostic::new(Code::NotDecomposed, spec.span, message).label(label).help(help)
 }
@@ -750,7 +753,7 @@ fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
         .map(|(_, spec)| {
             let message = format!("`tile=` of a {} inside a body", spec.kind);
             Diagnostic::new(Code::PinsConflict, spec.span, message)
-                .label("its operands are what a block computes")
+                .label("its operands are already one tile of a block")
                 .help("remove it, and tile the operands: `%A.tile([64,32])[@i, k]`")
         })
         .collect();
@@ -886,10 +889,10 @@ fn leaves(
     if errors.is_empty() { Ok(atoms) } else { Err(errors) }
 }
 
-/// Resolves and verifies a module that [`resolve::resolve_read`] takes.
+/// Resolves and verifies a module, like [`resolve::resolve_read`].
 ///
 /// # Errors
-/// What either found.
+/// The errors of both.
 pub fn checked(module: &Module, src: &str) -> Result<Program, Diagnostics> {
     verified(resolve::resolve_read(module, src)?)
 }
@@ -1043,7 +1046,8 @@ fn plan(
     }
     match program.kernels.iter().find(|k| program.specs[**k].body.is_none()) {
         Some(open) => {
-            let message = format!("it is not decomposed after {MOST_PLANS} cuts into kernels");
+            let message =
+                format!("it is still not decomposed after {MOST_PLANS} divisions into kernels");
             let help = "write several specs, with tensors in GL between them";
             let span = program.specs[*open].span;
             Err(one(Diagnostic::new(Code::NoStrategy, span, message).help(help)))

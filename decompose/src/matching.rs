@@ -63,8 +63,8 @@ pub(crate) fn match_any(
 pub(crate) fn many(p: &Program, id: SpecId, atom: &str) -> Diagnostic {
     let spec = &p.specs[id];
     let message =
-        format!("this {} of a block is not one instruction, `{atom}` or another", spec.kind);
+        format!("several instructions implement this {} of a block, not `{atom}` alone", spec.kind);
     Diagnostic::new(Code::AtomMismatch, spec.span, message)
         .label("each thread combines its own values, then threads exchange theirs")
-        .help("remove `atom=`; write the body where the instruction matters")
+        .help("remove `atom=`, or write the body to choose the instructions")
 }

@@ -1,4 +1,4 @@
-//! Leaves that name their rows, compared with these.
+//! Compares leaves that name their rows with these rows.
 
 use crate::calls;
 use crate::explain::{leaves, of_blocks};
@@ -9,9 +9,9 @@ use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use carbyne_ir::program::Program;
 use std::sync::OnceLock;
 
-/// The leaves that name a row which does not implement them: of this table, or, without one, of any
-/// architecture that has it. Names that no row of the table has are refused; without a table, those
-/// that no row of any has.
+/// Finds leaves that name a row which does not implement them: a row of this table or, without a
+/// table, of any architecture that has it. Names that no row of the table has are errors; without a
+/// table, names that no row of any architecture has.
 pub fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
     let mut errors = Diagnostics::default();
     let all: Vec<OnceLock<AtomTable>> = Arch::ALL.iter().map(|_| OnceLock::new()).collect();

@@ -136,10 +136,10 @@ fn blame(
     let mut d = Diagnostic::new(
         Code::PinsConflict,
         first.span,
-        format!("{} pins cannot hold together", needed.len()),
+        format!("{} pins contradict each other", needed.len()),
     )
     .label(first.what.clone())
-    .help("without any one of them there is a solution; leave one out, or write `{?}`");
+    .help("there is a solution without any one of them: remove one, or write `{?}`");
     for pin in others {
         d = d.related(pin.span, pin.what.clone());
     }

@@ -1,4 +1,4 @@
-//! What generated statements were made from, and where that stands.
+//! The origins of generated statements, and their places.
 
 use carbyne_ir::ast::visit::{Step, Walk, each_mut, parts_mut};
 use carbyne_ir::ast::{Module, NodeId, NodeKey, Stmt, StmtKind};
@@ -25,19 +25,19 @@ pub(crate) fn inherit(stmts: &mut [Stmt], from: NodeId, at: Span) {
     });
 }
 
-/// The statement of the text that was decomposed which a statement is, or was made from.
+/// The statement of the decomposed text which a statement is or was made from.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// Its id.
+    /// The id of the statement.
     pub node: NodeId,
-    /// Where it stands: of a spec the head, of an allocation the type.
+    /// Its place: of a spec the head, of an allocation the type.
     pub span: Span,
-    /// Where it comes from in the program that the text was made of: `loc=` of the spec, or of the
-    /// nearest around it that says so.
+    /// Its place in the program from which the text was generated: `loc=` of the spec, or of the
+    /// nearest spec around it that has one.
     pub loc: Option<String>,
 }
 
-/// What statements were written or generated for, by their ids.
+/// The origins of statements, by their ids.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
     of: HashMap<NodeKey, Origin>,
@@ -97,12 +97,12 @@ impl Origins {
         Origins { of }
     }
 
-    /// Of a statement; none of one that has nothing to do with the text.
+    /// The origin of a statement; `None` if it has nothing to do with the text.
     pub fn of(&self, node: NodeId) -> Option<&Origin> {
         self.of.get(&node.key())
     }
 
-    /// Where what a statement was written or generated for stands.
+    /// The place of the origin of a statement.
     pub fn span(&self, node: NodeId) -> Span {
         self.of(node).map_or(Span::default(), |origin| origin.span)
     }

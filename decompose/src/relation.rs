@@ -31,8 +31,8 @@ const MAX_TURNS: u64 = 64;
 enum Astray {
     /// One coordinate of the row's product would be two of the tensors'.
     #[error(
-        "({},{}) ↦ {name} = {found} where other values of the instruction have {name} = {other}: its {name} = \
-         {of_row} would be both",
+        "({},{}) ↦ {name} = {found} where other values of the instruction have {name} = {other}: \
+         its {name} = {of_row} would be both",
         at.0,
         at.1
     )]
@@ -46,8 +46,8 @@ enum Astray {
     },
     /// It moves with a loop or block around the spec that it is a part of otherwise than that.
     #[error(
-        "it is right where {var} is {first} and wrong where it is not: its view moves otherwise than the operand of the {kind} \
-         around it"
+        "it is right where {var} is {first} and wrong where it is not: its view does not move like \
+         the operand of the {kind} around it"
     )]
     Moves { kind: String, var: String, first: i64 },
     /// A value stands elsewhere than in the operand of the spec that it is a part of.

@@ -21,14 +21,17 @@ pub(crate) fn lay_out(p: &Program, solution: &mut Solution) -> Result<(), Box<Di
             }
             let buffer = &p.buffers[id];
             if let Some(spec) = content.used.get(&id) {
-                let message = format!(
-                    "the layout of `%{}` is open, and nothing says what it is",
-                    buffer.name
-                );
+                let message =
+                    format!("the layout of `%{}` is open, and nothing determines it", buffer.name);
                 let d = Diagnostic::new(Code::NotDecomposed, p.specs[*spec].span, message)
-                    .label("only operations of the whole block, or of whole warps of it, have layouts found")
+                    .label(
+                        "layouts are found only for operations of a whole block or of whole warps",
+                    )
                     .related(buffer.span, "left open here")
-                    .help("write the layout, or let the whole block or consecutive warps access the tensor");
+                    .help(
+                        "write the layout, or let the whole block or consecutive warps access the \
+                         tensor",
+                    );
                 return Err(Box::new(d));
             }
             let Some(layout) = row_major(p, id) else { continue };

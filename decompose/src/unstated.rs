@@ -1,11 +1,11 @@
-//! What is said where a faster kernel is not written since a fact about symbols is not stated.
+//! Warnings about faster kernels that are not written because a fact about symbols is not stated.
 
 use crate::explain::Width;
 use crate::explain::wider::Widening;
 use crate::instance::choose::WORSE;
 use crate::stated;
 use crate::{Decomposed, Generated, GivenUp, Options, Ranking, elaborated, ranked};
-use carbyne_atoms::{AtomTable, missing, tensor_map};
+use carbyne_atoms::{AtomTable, missing_facts, tensor_map};
 use carbyne_ir::ast::{Key, Module, Spec, SpecKind, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::VarInfo;
@@ -14,11 +14,10 @@ use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
-/// Facts about symbols that nobody has stated, and with which the kernels of a spec would be
-/// faster.
+/// Facts about symbols that are not stated and would make the kernels of a spec faster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unstated {
-    /// Where the spec stands.
+    /// The place of the spec.
     pub span: Span,
     /// The facts.
     pub facts: Vec<Fact>,
@@ -47,7 +46,7 @@ pub(crate) fn of_copied(
         let (unit, how) = (tensor_map::UNIT, stated::said(generated.module, &facts));
         let d = Diagnostic::warning(Code::Unstated, spec.span, message)
             .label(format!("rows are not known to begin at multiples of {unit} bytes"))
-            .help(format!("state {how}, if it is so: then nothing is copied to align rows"));
+            .help(format!("state {how} if it holds: then nothing is copied to align rows"));
         warnings.push(d);
         all.push(Unstated { span: spec.span, facts });
     }
@@ -196,7 +195,7 @@ pub(crate) fn with_narrow(
         };
         let warning = Diagnostic::warning(Code::Unstated, span, message)
             .label(format!("vectors of {then} bytes are not known to be aligned and whole"))
-            .help(format!("state {}, if it is so", stated::said(module, &facts)));
+            .help(format!("state {} if it holds", stated::said(module, &facts)));
         d.warnings.push(d.tile.noted(warning));
         d.unstated.push(Unstated { span, facts });
     }
@@ -223,20 +222,20 @@ fn add<T: PartialEq>(all: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
 
 fn of_given_up(module: &Module, ranking: &Ranking, given_up: &GivenUp) -> Diagnostic {
     let GivenUp { by, cycles, why, facts } = given_up;
-    let message = format!("{by} cannot be written for all sizes of the symbols");
+    let message = format!("{by} does not work for all sizes of the symbols");
     let d = Diagnostic::warning(Code::Unstated, ranking.span, message).label(why.clone());
     let Some(own) = ranking.instances.first() else { return d };
     let takes = own.cycles.or(own.bound).unwrap_or_default();
     let name = own.by.split('[').next().unwrap_or_default();
     d.note(format!(
-        "{} is written instead: {takes:.0} cycles are estimated, {cycles:.0} of the other",
+        "{} is used instead: it takes an estimated {takes:.0} cycles, the other {cycles:.0}",
         own.by
     ))
     .help(match &facts[..] {
-        [] => format!(
-            "define sizes that are always the same by `let`; to take what is written, pin `by={name}`"
-        ),
-        facts => format!("state {}, if it is so", stated::said(module, facts)),
+        [] => {
+            format!("define constant sizes by `let`, or accept the used strategy with `by={name}`")
+        }
+        facts => format!("state {} if it holds", stated::said(module, facts)),
     })
 }
 
@@ -272,7 +271,7 @@ fn copied<'m>(generated: &Generated<'m>, planned: &Module) -> Vec<Copied<'m>> {
     for (node, spec) in made {
         let input = ids.get(&node).and_then(|id| program.specs[*id].input_tensors().next());
         let Some(t) = input else { continue };
-        let facts = missing::aligned(&program, t, tensor_map::UNIT);
+        let facts = missing_facts::aligned(&program, t, tensor_map::UNIT);
         // One that no fact would align, or that is copied for another reason, is not spoken of.
         if facts.is_empty() {
             continue;

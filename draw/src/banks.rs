@@ -1,8 +1,9 @@
-//! An access of a warp to shared memory: which lane touches which bank, phase by phase, before the
-//! swizzle and after it.
+//! Pictures of a warp's access to shared memory: which lane accesses which bank in each phase,
+//! before and after the swizzle.
 //!
-//! Unless told otherwise, lanes access the tile as `ldmatrix` does: one vector each along the mode
-//! that is contiguous in memory, consecutive lanes at consecutive coordinates of the other mode.
+//! By default lanes access the tile as `ldmatrix` does. Each lane accesses one vector along the
+//! mode that is contiguous in memory. Consecutive lanes have consecutive coordinates in the other
+//! mode.
 //!
 //! Invariant: phases, words, banks and wavefronts are those of [`carbyne_atoms::banks`].
 
@@ -14,25 +15,25 @@ use carbyne_ir::layout::Layout;
 
 /// Lanes of a warp.
 const LANES: i64 = 32;
-/// The most rows of a tile that is drawn above its phases.
+/// Maximum number of rows of a tile that is drawn above its phases.
 const MAX_MAP_ROWS: i64 = 128;
 
-/// An access: where each lane begins, and what it takes from there.
+/// An access of a warp.
 struct WarpAccess {
-    /// Column-major index of each lane's first element.
+    /// The column-major index of each lane's first element.
     starts: Vec<i64>,
-    /// From one element of a vector to the next, in column-major indices.
+    /// The distance between consecutive elements of a vector, in column-major indices.
     step: i64,
-    /// Elements of a vector.
+    /// Elements per vector.
     elements: i64,
-    /// Bytes that one lane accesses.
+    /// Bytes per lane.
     bytes: i64,
-    /// The mode along which vectors lie.
+    /// The mode along which vectors extend.
     mode: usize,
 }
 
-/// A warp's access of `bytes` a lane to a tile. `lanes` sends lanes to column-major indices of the
-/// tile.
+/// The picture of a warp's access to a tile with `bytes` bytes per lane. `lanes` maps lanes to
+/// column-major indices of the tile.
 ///
 /// # Errors
 /// [`DrawError::AccessWidth`], [`DrawError::NotConsecutive`], [`DrawError::LaneOutside`],
@@ -49,8 +50,8 @@ pub fn banks(field: &Field, bytes: i64, lanes: Option<&Layout>) -> Result<Pictur
     }
 
     let mut notes = vec![format!(
-        "a warp accesses {bytes} bytes a lane of a tile of {}-bit elements: {} of up to {} lanes; \
-         {} banks of {} bytes",
+        "a warp accesses {bytes} bytes per lane of a tile of {}-bit elements: {} of up to {} \
+         lanes; {} banks of {} bytes",
         field.bits,
         plural(access.starts.len().div_ceil(BANKS.lanes_per_phase(bytes)), "phase"),
         BANKS.lanes_per_phase(bytes),
@@ -66,12 +67,15 @@ pub fn banks(field: &Field, bytes: i64, lanes: Option<&Layout>) -> Result<Pictur
         };
         lines.push(phases.iter().zip(sides).map(panel).collect());
     }
-    notes.push("phases: a column is a bank, a row a wavefront, a cell the lane served".to_owned());
+    notes.push(
+        "phases: a column is a bank, a row is a wavefront, a cell is the served lane".to_owned(),
+    );
     if extents.len() <= 2 && extents.first().is_none_or(|r| *r <= MAX_MAP_ROWS) {
         let map = |side: &bool| map(field, &extents, &access, *side);
         lines.push(sides.iter().map(map).collect());
         notes.push(
-            "tile: a cell is a vector, with the bank where it begins (also its color) and its lane"
+            "tile: a cell is a vector with its lane and the bank of its first byte, which is also \
+             its color"
                 .to_owned(),
         );
     }
@@ -91,7 +95,7 @@ pub fn banks(field: &Field, bytes: i64, lanes: Option<&Layout>) -> Result<Pictur
     Ok(Picture { title: field.notation(), notes, lines })
 }
 
-/// Which of two sides a panel is on; nothing where there is one.
+/// The title prefix of a panel: with or without swizzle. Empty if the field has no swizzle.
 fn side_name(field: &Field, swizzled: bool) -> String {
     match (field.swizzle().is_none(), swizzled) {
         (true, _) => String::new(),
@@ -117,7 +121,7 @@ fn access(
     let elements = bytes * 8 / field.bits;
     let size: i64 = extents.iter().product();
     let step = |mode: usize| extents[..mode].iter().product::<i64>();
-    // The last contiguous mode, so that vectors of one element lie in the rows.
+    // The last contiguous mode, so that vectors of one element extend along rows.
     let near = |m: &usize| {
         let apart = field.bit(step(*m), false).wrapping_sub(field.bit(0, false));
         extents[*m] % elements == 0 && (extents[*m] == 1 || apart == field.bits)
@@ -130,7 +134,7 @@ fn access(
     let vectors: Vec<i64> = match lanes {
         Some(lanes) => (0..lanes.size().min(LANES)).map(|l| lanes.at(l)).collect(),
         None => {
-            // Vectors, numbered across the other modes first.
+            // Vectors are numbered along the other modes first.
             let n = size / elements;
             (0..n.min(LANES)).map(|l| start(extents, mode, elements, l)).collect()
         }
@@ -159,7 +163,7 @@ fn start(extents: &[i64], mode: usize, elements: i64, n: i64) -> i64 {
     index + rest * elements * along
 }
 
-/// The byte address of each lane's vector, which must be in one piece and aligned to its size.
+/// The byte address of each lane's vector. The vector must be contiguous and aligned to its size.
 fn bytes_of(field: &Field, access: &WarpAccess, swizzled: bool) -> Result<Vec<i64>, DrawError> {
     let one = |(lane, first): (usize, &i64)| {
         let bit = field.bit(*first, swizzled);
@@ -178,7 +182,7 @@ fn bytes_of(field: &Field, access: &WarpAccess, swizzled: bool) -> Result<Vec<i6
     access.starts.iter().enumerate().map(one).collect()
 }
 
-/// The tile with a cell for each vector.
+/// The panel of the tile, with one cell per vector.
 fn map(field: &Field, extents: &[i64], access: &WarpAccess, swizzled: bool) -> Panel {
     let in_vectors: Vec<i64> = extents
         .iter()
@@ -240,10 +244,10 @@ fn map(field: &Field, extents: &[i64], access: &WarpAccess, swizzled: bool) -> P
     panel
 }
 
-/// Lanes that the banks serve together.
+/// The lanes that the banks serve together.
 struct Phase {
     lanes: std::ops::Range<usize>,
-    /// Each word with the lanes that want it, in the order in which its bank serves it.
+    /// Each word with the lanes that need it, in the order in which its bank serves it.
     words: Vec<(i64, Vec<usize>)>,
     ways: i64,
 }

@@ -1,43 +1,45 @@
-//! A large picture without what repeats: of rows, columns and panels whose numbers go on by the
-//! same steps, one period and the beginning of the next.
+//! Removes repetitions from large pictures. If rows, columns or panels repeat with constant
+//! differences of their numbers, one period and the beginning of the next remain.
 //!
-//! Invariant: a picture that is small enough stays as it is; a note names all that is left out, and
-//! what repeats.
+//! Invariant: a picture that is small enough is unchanged. A note names everything that is left
+//! out, and the repetition.
 
 use crate::picture::{Cell, Panel, Picture};
 use std::ops::Range;
 
-/// The most cells, and lines of text, of a picture that is drawn whole.
+/// Maximum number of cells, and of lines of text, of a picture that is drawn as a whole.
 const MAX_CELLS: usize = 1024;
 const MAX_LINES: usize = 200;
-/// The fewest rows or columns that are shown of what repeats, and how many of the next period.
+/// The minimum number of rows or columns of a repetition that are shown, and the number of those of
+/// the next period.
 const AT_LEAST: usize = 8;
 const AGAIN: usize = 2;
-/// The most columns where nothing repeats, and of a picture that is drawn whole.
+/// The maximum number of columns if nothing repeats, and the maximum of a picture that is drawn as
+/// a whole.
 const MAX_COLS: usize = 64;
 const MAX_WHOLE_COLS: usize = 256;
-/// The most steps that a note lists.
+/// Maximum number of steps that a note lists.
 const MAX_STEPS: usize = 4;
 
-/// Rows, columns or panels that are left out.
+/// A range of rows, columns or panels that is left out.
 struct Cut {
     out: Range<usize>,
-    /// How the numbers go on; none where nothing repeats.
+    /// The differences between periods. Empty if nothing repeats.
     steps: Vec<Step>,
 }
 
-/// So many rows repeat so many times, each time with numbers that are higher by so much.
+/// A repetition: `period` rows repeat `times` times, with numbers that grow by `by` each time.
 struct Step {
     period: usize,
     times: usize,
     by: Kinds,
 }
 
-/// By how much each kind of number grows; what stands before a number is its kind.
+/// The growth of each kind of number. The text before a number is its kind.
 type Kinds = Vec<(String, i64)>;
 
-/// The picture without what repeats, where it is large; `whole` is the option or command that draws
-/// all.
+/// The picture without repetitions if it is large. `whole` is the option or command that draws
+/// everything.
 #[must_use]
 pub fn elide(mut picture: Picture, whole: &str) -> Picture {
     if fits(&picture) {
@@ -75,7 +77,7 @@ fn fits(picture: &Picture) -> bool {
     cells <= MAX_CELLS && lines <= MAX_LINES && !wide
 }
 
-/// Lines of text that a panel takes.
+/// The number of lines of text for a panel.
 fn lines(panel: &Panel) -> usize {
     let ruled = panel.cells.chunks(panel.cols.max(1)).filter(|r| r.iter().any(|c| c.below > 0));
     panel.rows + ruled.count() + 3
@@ -86,13 +88,13 @@ fn numbered(picture: &Picture) -> bool {
     picture.panels().skip(1).all(|p| p.title.starts_with("(_,_,"))
 }
 
-/// Leaves out rows and columns of a panel; says which.
+/// Leaves out rows and columns of a panel, and returns notes about them.
 fn shrink(panel: &mut Panel, budget: usize) -> Vec<String> {
     let cells: Vec<Numbers> = panel.cells.iter().map(numbers).collect();
     let (n_rows, n_cols) = (panel.rows, panel.cols);
     let mut rows = repeats(n_rows, |r| cells[r * n_cols..(r + 1) * n_cols].iter().collect());
     let mut cols = repeats(n_cols, |c| cells.iter().skip(c).step_by(n_cols).collect());
-    // Where no period makes it small enough, the first rows and columns.
+    // If no period makes the panel small enough, the first rows and columns remain.
     let left = |n: usize, cut: &Option<Cut>| cut.as_ref().map_or(n, |c| n - c.out.len() + 1);
     let wide = left(n_cols, &cols);
     if wide > MAX_WHOLE_COLS || wide > MAX_COLS && left(n_rows, &rows) * wide > budget {
@@ -136,7 +138,7 @@ fn shrink(panel: &mut Panel, budget: usize) -> Vec<String> {
     notes
 }
 
-/// Leaves out panels; says which.
+/// Leaves out panels, and returns a note about them.
 fn drop_panels(picture: &mut Picture) -> Option<String> {
     let panels: Vec<Panel> = std::mem::take(&mut picture.lines).into_iter().flatten().collect();
     let cells: Vec<Vec<Numbers>> =
@@ -181,7 +183,7 @@ impl Cut {
     }
 }
 
-/// The numbers of a cell, with what stands before each and after the last.
+/// The numbers of a cell, each with the text before it, and the text after the last number.
 type Numbers = Vec<(String, i64)>;
 
 fn numbers(cell: &Cell) -> Numbers {
@@ -190,7 +192,7 @@ fn numbers(cell: &Cell) -> Numbers {
         let mut rest = line.as_str();
         while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
             let end = rest[at..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |n| at + n);
-            // A number with a sign of its own, and not one more of `+6`.
+            // A minus sign belongs to the number; the plus sign of `+6` does not.
             let at = if rest[..at].ends_with('-') { at - 1 } else { at };
             let number = rest[at..end].parse().unwrap_or(i64::MAX);
             out.push((rest[..at].to_owned(), number));
@@ -203,21 +205,21 @@ fn numbers(cell: &Cell) -> Numbers {
     out
 }
 
-/// Finds the rows or columns to leave out of `n` that repeat.
+/// Finds a range of repeating rows or columns among `n` to leave out.
 fn repeats<'a>(n: usize, at: impl Fn(usize) -> Vec<&'a Numbers>) -> Option<Cut> {
     let mut steps = steps(n, &at)?;
     let period = |steps: &[Step]| steps.first().map_or(n, |s| s.period);
-    // The steps within the first few are drawn.
+    // Steps within the first few rows are drawn.
     while steps.first().is_some_and(|s| s.period * s.times < 2 * AT_LEAST) && steps.len() > 1 {
         steps.remove(0);
     }
     let period = period(&steps);
     let shown = period * AT_LEAST.div_ceil(period) + period.min(AGAIN);
-    // Not for less than is shown of it.
+    // A range shorter than the shown part is not worth leaving out.
     (n > shown + AGAIN).then_some(Cut { out: shown..n, steps })
 }
 
-/// How `n` rows go on: after the smallest period, after so many of it, and so on.
+/// The nested repetitions of `n` rows: of the smallest period, of the period of those, and so on.
 fn steps<'a>(n: usize, at: &dyn Fn(usize) -> Vec<&'a Numbers>) -> Option<Vec<Step>> {
     let all: Vec<Vec<&Numbers>> = (0..n).map(at).collect();
     (1..=n / 2).find_map(|p| {
@@ -235,7 +237,8 @@ fn steps<'a>(n: usize, at: &dyn Fn(usize) -> Vec<&'a Numbers>) -> Option<Vec<Ste
     })
 }
 
-/// Numbers that grow by one step some times, then by another from there, and so on.
+/// Splits the growth of the first cells into nested steps: numbers that grow by one difference
+/// several times, then by another difference, and so on.
 fn digits(period: usize, at: &[Kinds], out: &mut Vec<Step>) -> bool {
     let Some(by) = at.get(1) else { return true };
     let is = |i: usize, from: &Kinds, times: usize| {
@@ -251,7 +254,8 @@ fn digits(period: usize, at: &[Kinds], out: &mut Vec<Step>) -> bool {
     whole && digits(period * times, &rest, out) || times == at.len()
 }
 
-/// By how much each kind of number grows from some cells to others, where all of a kind grow alike.
+/// The growth of each kind of number between two lists of cells. `None` if numbers of one kind grow
+/// differently.
 fn step(from: &[&Numbers], to: &[&Numbers]) -> Option<Kinds> {
     let mut out: Kinds = vec![];
     for (a, b) in from.iter().zip(to) {
@@ -271,7 +275,7 @@ fn step(from: &[&Numbers], to: &[&Numbers]) -> Option<Kinds> {
     Some(out)
 }
 
-/// `T + 32`, `8192 more`.
+/// The growth in words: `T + 32`, `8192 more`.
 fn in_words(by: &Kinds) -> String {
     let words: Vec<String> = by
         .iter()

@@ -1,78 +1,79 @@
-//! Why something is not drawn, with its code and a way out.
+//! Errors of drawing, with codes and helps.
 
 use carbyne_ir::diag::Code;
 use carbyne_ir::layout::LayoutError;
 use carbyne_ir::limits::MAX_PICTURE_CELLS;
 use thiserror::Error;
 
-/// A refusal to draw.
+/// An error of drawing.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum DrawError {
-    /// More cells than fit a picture.
+    /// The picture would have too many cells.
     #[error("{what} would have {} cells", product(extents))]
     TooManyCells {
-        /// What was to be drawn.
+        /// The object to draw.
         what: String,
         /// The factors of the number of cells.
         extents: Vec<i64>,
     },
-    /// The layout algebra refuses.
+    /// An error of the layout algebra.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// Text that is no layout or tiler.
+    /// The text is not a layout or tiler.
     #[error("expected {expected} at byte {at} of `{text}`")]
     Syntax {
         /// The whole text.
         text: String,
-        /// Byte offset into it.
+        /// The byte offset of the error in the text.
         at: usize,
-        /// What would have been right there.
+        /// The syntax that is valid at this place.
         expected: &'static str,
     },
-    /// A thread-value layout without two modes.
+    /// A thread-value layout does not have two modes.
     #[error("a thread-value layout has two modes, threads and values; `{layout}` has {rank}")]
     NotThreadValue {
         /// The layout.
         layout: String,
-        /// Its modes.
+        /// The number of modes.
         rank: usize,
     },
-    /// A thread-value layout that leaves its tile.
+    /// A thread-value layout has indices outside of its tile.
     #[error(
-        "thread {thread} holds element {index} as value {value}, and the tile has {size} elements"
+        "thread {thread} holds element {index} as value {value}, but the tile has {size} elements"
     )]
     OutsideTile {
         /// The thread.
         thread: i64,
-        /// The number of its value.
+        /// The index of the value.
         value: i64,
-        /// The index in the tile that the layout gives.
+        /// The index in the tile.
         index: i64,
         /// Elements of the tile.
         size: i64,
     },
-    /// A tile that leaves a rest.
+    /// The tile does not divide the extent of a mode.
     #[error("the tile `{tile}` does not divide the extent {extent} of mode {mode}")]
     Ragged {
-        /// The tile of one mode.
+        /// The tile along the mode.
         tile: String,
-        /// The extent of the mode that it tiles.
+        /// The extent of the mode.
         extent: i64,
-        /// The number of that mode.
+        /// The index of the mode.
         mode: usize,
     },
-    /// An access of a width that no instruction has.
-    #[error("no lane accesses {bytes} bytes of {bits}-bit elements at once")]
+    /// No instruction has an access of this width.
+    #[error("{bytes} bytes of {bits}-bit elements per lane are not a possible access")]
     AccessWidth {
         /// Bytes that one lane accesses.
         bytes: i64,
         /// Bits of an element.
         bits: i64,
     },
-    /// An access whose elements are not side by side.
+    /// The elements of an access are not contiguous.
     #[error(
-        "the {bytes} bytes that lane {lane} accesses from element {element} on are not side by side, or not aligned"
+        "the {bytes} bytes that lane {lane} accesses from element {element} on are not contiguous, \
+         or not aligned"
     )]
     NotConsecutive {
         /// The lane.
@@ -82,8 +83,8 @@ pub enum DrawError {
         /// Bytes that one lane accesses.
         bytes: i64,
     },
-    /// A lane that begins outside.
-    #[error("lane {lane} begins at element {element}, and the tile has {size}")]
+    /// A lane accesses an element outside of the tile.
+    #[error("lane {lane} begins at element {element}, but the tile has {size} elements")]
     LaneOutside {
         /// The lane.
         lane: usize,
@@ -92,13 +93,13 @@ pub enum DrawError {
         /// Elements of the tile.
         size: i64,
     },
-    /// A layout still to be found.
+    /// The layout of a tensor is open.
     #[error("the layout of `{name}` is open")]
     Open {
         /// The tensor.
         name: String,
     },
-    /// A layout with symbols.
+    /// The layout of a tensor depends on symbols.
     #[error("the layout of `{name}` depends on symbols: `{layout}`")]
     Symbolic {
         /// The tensor.
@@ -108,23 +109,25 @@ pub enum DrawError {
     },
 }
 
-/// Help where that of the algebra is not about pictures.
+/// The help for an error of the layout algebra, if the help of the algebra itself does not fit
+/// pictures.
 fn smaller(e: &LayoutError) -> Option<String> {
     let help = match e {
-        LayoutError::TooLarge { .. } => "draw a part of it",
-        LayoutError::TooDeep { .. } => "nest less deep",
-        LayoutError::Overflow { .. } => "choose smaller numbers",
-        LayoutError::Rank { .. } => "give no more tilers than there are modes",
+        LayoutError::TooLarge { .. } => "draw a tile of it",
+        LayoutError::TooDeep { .. } => "use fewer levels of nesting",
+        LayoutError::Overflow { .. } => "use smaller numbers",
+        LayoutError::Rank { .. } => "give at most one tiler per mode",
         LayoutError::Swizzle { .. } => {
-            "the bits that a swizzle reads lie above those that it flips"
+            "use a swizzle that reads higher bits than those that it flips"
         }
         _ => return None,
     };
     Some(help.to_owned())
 }
 
-/// The code of that text; the family's first where the table does not have it.
-fn of_algebra(e: &LayoutError) -> Code {
+/// The code of an error of the layout algebra. An unknown code becomes the first code of the
+/// family.
+fn algebra_code(e: &LayoutError) -> Code {
     let known = Code::ALL.iter().find(|(_, text, _)| *text == e.code());
     known.map_or(Code::LayoutRefused, |(code, ..)| *code)
 }
@@ -139,9 +142,9 @@ impl DrawError {
     pub fn code(&self) -> Code {
         match self {
             DrawError::TooManyCells { .. } => Code::PictureTooLarge,
-            DrawError::Layout(e) => of_algebra(e),
+            DrawError::Layout(e) => algebra_code(e),
             DrawError::Syntax { at, expected, .. } => {
-                of_algebra(&LayoutError::Parse { at: *at, expected })
+                algebra_code(&LayoutError::Parse { at: *at, expected })
             }
             DrawError::NotThreadValue { .. } | DrawError::OutsideTile { .. } => Code::TvLayout,
             DrawError::Ragged { .. } => Code::TileDivides,
@@ -153,7 +156,7 @@ impl DrawError {
         }
     }
 
-    /// What stands at the place.
+    /// The label at the place of the error.
     #[must_use]
     pub fn label(&self) -> String {
         match self {
@@ -163,36 +166,36 @@ impl DrawError {
         }
     }
 
-    /// An action that would mend it.
+    /// The help: an action that fixes the error.
     #[must_use]
     pub fn help(&self) -> Option<String> {
         Some(match self {
             DrawError::TooManyCells { .. } => format!(
-                "draw a tile of it: a picture holds up to {MAX_PICTURE_CELLS} cells, such as 256×256"
+                "draw a tile of it; a picture holds at most {MAX_PICTURE_CELLS} cells, such as \
+                 256×256"
             ),
             DrawError::Layout(e) => return smaller(e).or_else(|| e.help()),
             DrawError::Syntax { .. } => {
                 "write `((2,2),8):((1,16),2)`, or `Sw<3,4,3> o 0 o (8,64):(64,1)`".to_owned()
             }
             DrawError::NotThreadValue { .. } => {
-                "give `(threads,values):(strides)`, or leave out `--tv`".to_owned()
+                "write `(threads,values):(strides)`, or remove `--tv`".to_owned()
             }
             DrawError::OutsideTile { .. } => {
                 "give the tile's extents with `--shape`, such as `--shape 16,8`".to_owned()
             }
-            DrawError::Ragged { .. } => "choose a tile whose size divides the extent".to_owned(),
+            DrawError::Ragged { .. } => "use a tile whose size divides the extent".to_owned(),
             DrawError::AccessWidth { .. } => {
-                "write `--access` 1, 2, 4, 8 or 16 bytes, a whole number of elements".to_owned()
+                "set `--access` to 1, 2, 4, 8 or 16 bytes, a whole number of elements".to_owned()
             }
             DrawError::NotConsecutive { .. } => {
-                "choose a narrower `--access`, or a swizzle that keeps the bytes together"
-                    .to_owned()
+                "use a smaller `--access`, or a swizzle that does not split these bytes".to_owned()
             }
             DrawError::LaneOutside { .. } => {
-                "let `--lanes` send its lanes to column-major indices of the tile".to_owned()
+                "make `--lanes` map lanes to column-major indices of the tile".to_owned()
             }
             DrawError::Open { .. } => "draw the program that `carbyne decompose` prints".to_owned(),
-            DrawError::Symbolic { .. } => "draw a tensor whose sizes are numbers".to_owned(),
+            DrawError::Symbolic { .. } => "draw a tensor with constant sizes".to_owned(),
         })
     }
 }

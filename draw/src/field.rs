@@ -1,14 +1,16 @@
-//! Where the elements of a tile are: a layout, an offset and a swizzle, in elements and in bytes.
+//! Fields: the positions of a tile's elements in memory, as a layout with offset and swizzle, in
+//! elements and in bytes.
 //!
-//! Invariant: a rank of one is a row; of two, rows and columns; modes after the second are panels,
-//! or columns where there would be more than [`MAX_PANELS`] panels.
+//! Invariant: a field of rank 1 is drawn as a row, one of rank 2 as rows and columns. Coordinates
+//! of further modes are panels, or additional columns if there would be more than [`MAX_PANELS`]
+//! panels.
 
 use carbyne_ir::layout::{ComposedLayout, Layout, Swizzle};
 
-/// The most panels that modes after the second make.
+/// Maximum number of panels for modes after the second.
 pub const MAX_PANELS: i64 = 64;
 
-/// What offsets count.
+/// The unit of offsets.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Elements.
@@ -19,7 +21,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// In words.
+    /// The name of the unit in texts.
     pub(crate) fn plural(self) -> &'static str {
         match self {
             Unit::Element => "elements",
@@ -31,20 +33,20 @@ impl Unit {
 /// A tile in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// From coordinates to elements.
+    /// The map from coordinates to elements.
     pub layout: Layout,
-    /// Swizzles of indices of elements with the offset before each, outermost first.
+    /// Swizzles of element indices, each with the offset that is added before it, outermost first.
     pub twists: Vec<(Swizzle, i64)>,
-    /// On byte addresses, as that of a tensor in shared memory; applied last.
+    /// The swizzle of byte addresses, as tensors in shared memory have one. It is applied last.
     pub on_bytes: Swizzle,
     /// Bits of one element.
     pub bits: i64,
 }
 
 impl Field {
-    /// The tile that a layout describes, of elements of so many bits.
+    /// The tile of a layout, with elements of `bits` bits.
     #[must_use]
-    pub fn of(layout: &ComposedLayout, bits: i64) -> Self {
+    pub fn new(layout: &ComposedLayout, bits: i64) -> Self {
         Field {
             layout: layout.layout().clone(),
             twists: layout.twists().to_vec(),
@@ -53,14 +55,14 @@ impl Field {
         }
     }
 
-    /// The swizzle that is applied last; none where nothing is moved.
+    /// The swizzle that is applied last. [`Swizzle::none`] if the field has none.
     #[must_use]
     pub fn swizzle(&self) -> Swizzle {
         let all = std::iter::once(self.on_bytes).chain(self.twists.iter().map(|t| t.0));
         all.into_iter().find(|s| !s.is_none()).unwrap_or(Swizzle::none())
     }
 
-    /// The index of the `i`-th element, before the swizzle of bytes.
+    /// The index of the `i`-th element before the swizzle of bytes.
     fn element(&self, i: i64, swizzled: bool) -> i64 {
         self.twists.iter().rev().fold(self.layout.at(i), |at, (swizzle, offset)| {
             let at = at.saturating_add(*offset);
@@ -79,7 +81,7 @@ impl Field {
         byte.saturating_mul(8).saturating_add(linear.rem_euclid(8))
     }
 
-    /// Where the `i`-th element is, as it stands in a cell.
+    /// The position of the `i`-th element as a cell shows it.
     #[must_use]
     pub fn show(&self, i: i64, unit: Unit) -> String {
         let bit = self.bit(i, true);
@@ -89,7 +91,7 @@ impl Field {
         };
         match (bit.rem_euclid(of), unit) {
             (0, _) | (_, Unit::Element) => bit.div_euclid(of).to_string(),
-            // Elements narrower than a byte: halves, quarters, eighths.
+            // Elements narrower than a byte: halves, quarters or eighths.
             (rest, Unit::Byte) => {
                 let eighths = format!("{:03}", rest * 125);
                 format!("{}.{}", bit.div_euclid(8), eighths.trim_end_matches('0'))
@@ -97,7 +99,7 @@ impl Field {
         }
     }
 
-    /// The layout with its offset and swizzle.
+    /// The layout with its offset and swizzle, as text.
     #[must_use]
     pub fn notation(&self) -> String {
         let mut out = String::new();
@@ -115,7 +117,7 @@ impl Field {
         out
     }
 
-    /// The coordinate of the `i`-th element: `(1,3)`, and what it is split into where modes are
+    /// The coordinate of the `i`-th element: `(1,3)`, and the nested coordinate if modes are
     /// nested.
     #[must_use]
     pub fn coordinate(&self, i: i64) -> String {
@@ -133,7 +135,7 @@ impl Field {
     }
 }
 
-/// Numbers with commas between.
+/// Numbers separated by commas.
 pub(crate) fn join(numbers: &[i64]) -> String {
     numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
@@ -154,7 +156,7 @@ pub(crate) fn flat_coordinate(extents: &[i64], index: i64) -> Vec<i64> {
     extents.iter().map(digit).collect()
 }
 
-/// How modes are laid out on a page.
+/// The arrangement of modes on a page.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) rows: i64,
@@ -164,7 +166,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The extents' product has been checked.
+    /// The arrangement for these extents. The caller has checked their product.
     pub(crate) fn new(extents: &[i64]) -> Self {
         let rank = extents.len();
         let (rows, cols, rest) = match extents {
@@ -183,7 +185,7 @@ impl Page {
         row + self.rows * (col + self.cols * panel)
     }
 
-    /// What is said above a panel.
+    /// The title above a panel.
     pub(crate) fn title(self, extents: &[i64], panel: i64) -> String {
         if self.panels == 1 {
             return String::new();

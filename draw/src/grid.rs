@@ -1,17 +1,17 @@
-//! A layout as a grid: rows and columns are the first two modes, cells hold offsets.
+//! A layout as a grid. Rows and columns are the first two modes; cells show offsets.
 //!
-//! Colors: where a swizzle moves chunks, a chunk keeps the color of the place that it is moved to
-//! within its row; otherwise shades follow the memory, from the lowest offset to the highest.
+//! Colors: without a swizzle, shades follow the memory from the lowest offset to the highest. With
+//! a swizzle, a color is the chunk's place within its row of memory.
 
 use crate::error::DrawError;
 use crate::field::{Field, Page, Unit, extents};
 use crate::picture::{Cell, Fill, Panel, Picture, bounded};
 use carbyne_ir::layout::Layout;
 
-/// Columns of a line of panels.
+/// Maximum number of columns in a line of panels.
 pub(crate) const LINE: usize = 160;
 
-/// The layout of a tile.
+/// The picture of a layout.
 ///
 /// # Errors
 /// [`DrawError::TooManyCells`].
@@ -45,14 +45,14 @@ pub fn layout(field: &Field, unit: Unit) -> Result<Picture, DrawError> {
     }
     let color = match field.swizzle().is_none() {
         true => "the darker, the higher the offset",
-        false => "a color is a chunk's place in its row of memory, after the swizzle",
+        false => "a color is a chunk's place in its row of memory after the swizzle",
     };
     let mut notes = vec![cells_hold(field, unit), color.to_owned()];
     notes.extend(page_note(page));
     Ok(Picture { title: field.notation(), notes, lines: Picture::arrange(panels, LINE) })
 }
 
-/// `4×8 elements; cells hold offsets in elements`.
+/// The note about cells: `4×8 elements; cells hold offsets in elements`.
 pub(crate) fn cells_hold(field: &Field, unit: Unit) -> String {
     let extents: Vec<String> = extents(&field.layout).iter().map(i64::to_string).collect();
     let bits = match unit {
@@ -63,16 +63,16 @@ pub(crate) fn cells_hold(field: &Field, unit: Unit) -> String {
     format!("{shape} elements{bits}; cells hold offsets in {}", unit.plural())
 }
 
-/// What stands where, where that is not rows and columns.
+/// The note about modes after the second.
 pub(crate) fn page_note(page: Page) -> Option<String> {
     match (page.rank, page.panels) {
         (0..=2, _) => None,
-        (_, 1) => Some("modes after the second go on in the columns".to_owned()),
+        (_, 1) => Some("modes after the second continue in the columns".to_owned()),
         _ => Some("one panel for each coordinate of the modes after the second".to_owned()),
     }
 }
 
-/// `(1,3) -> offset 7 (byte 14)`.
+/// The text of a cell when pointed at: `(1,3) -> offset 7, byte 14`.
 pub(crate) fn hover(field: &Field, i: i64) -> String {
     let element = field.show(i, Unit::Element);
     let byte = field.show(i, Unit::Byte);
@@ -100,7 +100,8 @@ pub(crate) fn colors(field: &Field) -> impl Fn(i64) -> Fill + '_ {
     }
 }
 
-/// A number that changes where a digit of a nested row or column mode after its first does.
+/// A number that differs between two cells if they differ in an outer digit of a nested row or
+/// column mode.
 fn hierarchy(layout: &Layout, page: Page) -> impl Fn(usize, usize) -> i64 + use<> {
     let first = |mode: usize| {
         let mode = layout.mode(mode).ok();

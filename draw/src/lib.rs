@@ -1,14 +1,13 @@
 //! Pictures of layouts: offsets, thread-value layouts, tilings and bank conflicts, as SVG, HTML or
 //! text.
 //!
-//! Reading order: [`picture`] (what a picture is), [`field`] (where elements are), then what makes
-//! pictures ([`grid`], [`tiling`], [`tv`], [`banks`], [`tensor`]), what leaves out what repeats
-//! ([`elide`]) and what writes them ([`svg`], [`text`]).
+//! Reading order: [`picture`] (panels of cells) and [`field`] (the positions of elements); the
+//! modules that create pictures ([`grid`], [`tiling`], [`tv`], [`banks`], [`tensor`]); [`elide`],
+//! which removes repetitions from large pictures; and the writers ([`svg`], [`text`]).
 //!
-//! Invariant: drawing decides nothing. Offsets come from the layout algebra, hardware facts from
-//! `carbyne-atoms`; a picture is what those say. Invariant: sizes are checked before anything is
-//! made of them; no input panics or exhausts memory. Invariant: the same input gives the same
-//! bytes.
+//! Invariant: drawing makes no decisions. Offsets come from the layout algebra, hardware facts from
+//! `carbyne-atoms`. Invariant: sizes are checked before a picture is built, so that no input panics
+//! or exhausts memory. Invariant: the same input gives the same bytes.
 
 #![warn(missing_docs)]
 

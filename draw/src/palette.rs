@@ -1,21 +1,21 @@
-//! Colors that color-blind people can tell apart, each with a text color for light and for dark
+//! Colors that color-blind people can distinguish, each with a variant for light and for dark
 //! screens.
 //!
-//! The hues are Paul Tol's qualitative scheme "light" (technical note SRON/EPS/TN/09-002), which is
-//! made for labeled cells with black text; on dark screens, with white text, they keep their hues
-//! at lightnesses chosen to stay far apart. The shades are one hue from pale to strong.
+//! The hues are Paul Tol's qualitative scheme "light" (technical note SRON/EPS/TN/09-002), made for
+//! labeled cells with black text. On dark screens with white text the hues are the same, at
+//! lightnesses that are far apart. The shades go from pale to strong in one hue.
 //!
-//! Invariant: text has a contrast of at least 4.5 to every fill in both modes (the tests compute
-//! it).
+//! Invariant: text has a contrast of at least 4.5 to every fill in both modes; the tests compute
+//! it.
 
-/// A fill on light and on dark screens, as 0xRRGGBB.
+/// A fill color for light and for dark screens, as 0xRRGGBB.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Color {
-    /// With dark text.
+    /// For dark text.
     pub light: u32,
-    /// With light text.
+    /// For light text.
     pub dark: u32,
-    /// The nearest of the 256 colors of terminals, with black text.
+    /// The nearest of the 256 terminal colors, for black text.
     pub terminal: u8,
 }
 
@@ -23,7 +23,7 @@ const fn color(light: u32, dark: u32, terminal: u8) -> Color {
     Color { light, dark, terminal }
 }
 
-/// Things that are told apart.
+/// Colors for distinct things.
 pub const HUES: [Color; 8] = [
     color(0x77AADD, 0x0C3856, 110),
     color(0xEE8866, 0x975F3C, 209),
@@ -35,7 +35,7 @@ pub const HUES: [Color; 8] = [
     color(0xDDDDDD, 0x323232, 253),
 ];
 
-/// More or less of something.
+/// Colors for a quantity.
 pub const SHADES: [Color; 8] = [
     color(0xF7FBFF, 0x18222D, 231),
     color(0xE9F2FA, 0x1A2B3C, 255),
@@ -47,9 +47,9 @@ pub const SHADES: [Color; 8] = [
     color(0x66A2D1, 0x126598, 75),
 ];
 
-/// The page, and text on it and on every fill.
+/// The background and the text color of light screens.
 pub(crate) const LIGHT: (u32, u32) = (0xFFFFFF, 0x111111);
-/// The same on dark screens.
+/// The background and the text color of dark screens.
 pub(crate) const DARK: (u32, u32) = (0x14171A, 0xF5F5F5);
 
 #[cfg(test)]
@@ -82,7 +82,8 @@ mod tests {
         assert!(contrast(LIGHT.0, LIGHT.1) > 12.0 && contrast(DARK.0, DARK.1) > 12.0);
     }
 
-    /// Red-green blindness after Viénot, Brettel and Mollon, 1999: L* a* b* of what is left.
+    /// A color as people with red-green blindness see it, in L*a*b* (after Viénot, Brettel and
+    /// Mollon, 1999).
     fn seen(color: u32, matrix: [[f64; 3]; 3]) -> [f64; 3] {
         let rgb = channels(color);
         let rgb = matrix.map(|row| row.iter().zip(rgb).map(|(m, c)| m * c).sum::<f64>());

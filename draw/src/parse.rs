@@ -1,16 +1,16 @@
-//! Tilers and shapes as they stand on a command line.
+//! Parses tilers and shapes from the command line.
 //!
 //! ```text
-//! (4,8)    2:1,4:2    _,8           a tile; one tiler for each mode; `_` keeps a mode
+//! (4,8)    2:1,4:2    _,8           a tile; one tiler per mode; `_` keeps a mode
 //! ```
 //!
-//! Invariant: every text gives a value or a [`DrawError`] that names the place.
+//! Invariant: every text gives a value or a [`DrawError`] with the place.
 
 use crate::error::DrawError;
 use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::tuple::IntTuple;
 
-/// The longest text that is read.
+/// Maximum length of a text, in bytes.
 const MAX_TEXT: usize = 1 << 16;
 
 fn syntax(text: &str, at: usize, expected: &'static str) -> DrawError {
@@ -26,10 +26,10 @@ fn placed(text: &str, from: usize, e: LayoutError) -> DrawError {
     }
 }
 
-/// One tiler for each mode; none keeps the mode whole.
+/// One tiler per mode. `None` keeps the mode as a whole.
 pub type Tilers = Vec<Option<Layout>>;
 
-/// A tile `(4,8)`, or a tiler for each mode: `2:1,4:2`, `[2:2],[(2,2):(1,4)]`, `_,8`.
+/// Parses a tile `(4,8)`, or a tiler for each mode: `2:1,4:2`, `[2:2],[(2,2):(1,4)]`, `_,8`.
 ///
 /// # Errors
 /// [`DrawError::Syntax`], and those of the layout algebra.
@@ -78,7 +78,7 @@ fn mode_tiler(extents: Vec<i64>) -> Result<Option<Layout>, DrawError> {
     Ok(Some(Layout::new(extent, 1)?))
 }
 
-/// The extents of a tile: `16,8` or `(16,8)`.
+/// Parses the extents of a tile: `16,8` or `(16,8)`.
 ///
 /// # Errors
 /// [`DrawError::Syntax`], and extents below 1.
@@ -90,7 +90,7 @@ pub fn shape(text: &str) -> Result<Vec<i64>, DrawError> {
         LayoutError::Parse { at, expected } => syntax(text, at.saturating_sub(shift), expected),
         e => DrawError::Layout(e),
     })?;
-    // A layout checks that extents are positive and that their product fits.
+    // A layout checks that extents are positive and that their product does not overflow.
     let layout = Layout::col_major(tuple)?;
     Ok(layout.modes().iter().map(Layout::size).collect())
 }

@@ -1,18 +1,17 @@
-//! What a picture is before it is SVG, HTML or text: panels of cells with labels, colors and
-//! outlines.
+//! A picture before it becomes SVG, HTML or text: panels of cells with labels, colors and outlines.
 //!
-//! Invariant: a panel has `rows * cols` cells, row after row; the whole picture at most
-//! [`MAX_PICTURE_CELLS`]. Whoever makes one asks `bounded` first.
+//! Invariant: a panel has `rows * cols` cells, row by row. A picture has at most
+//! [`MAX_PICTURE_CELLS`] cells; every function that creates a picture calls `bounded` first.
 
 use crate::error::DrawError;
 use carbyne_ir::limits::MAX_PICTURE_CELLS;
 
-/// A picture: panels side by side, in lines one under the other.
+/// A picture: lines of panels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Picture {
-    /// What is drawn, in its own notation.
+    /// The drawn object in its own notation.
     pub title: String,
-    /// What the cells hold, and what had to be assumed.
+    /// Notes about the meaning of cells and about assumptions.
     pub notes: Vec<String>,
     /// Lines of panels.
     pub lines: Vec<Vec<Panel>>,
@@ -21,17 +20,17 @@ pub struct Picture {
 /// A grid of cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// Said above it; may be empty.
+    /// The title above the panel. May be empty.
     pub title: String,
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
-    /// How many columns.
+    /// Number of columns.
     pub cols: usize,
-    /// Beside each row.
+    /// Labels beside the rows.
     pub row_labels: Vec<String>,
-    /// Above each column.
+    /// Labels above the columns.
     pub col_labels: Vec<String>,
-    /// Row after row.
+    /// The cells, row by row.
     pub cells: Vec<Cell>,
 }
 
@@ -40,35 +39,36 @@ pub struct Panel {
 pub struct Cell {
     /// One or two short lines.
     pub text: Vec<String>,
-    /// All that is known of it, for whoever points at it.
+    /// The full description, which appears when pointed at.
     pub hover: String,
-    /// Its color.
+    /// The color.
     pub fill: Fill,
-    /// The line to the right neighbor: 0 thin, 1 the edge of an inner tile, 2 of an outer one.
+    /// The line to the right neighbor: 0 thin, 1 the edge of an inner tile, 2 the edge of an outer
+    /// tile.
     pub right: u8,
-    /// The line to the neighbor below, alike.
+    /// The line to the neighbor below, with the same values.
     pub below: u8,
 }
 
-/// A color, by what it means.
+/// A color by its meaning.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fill {
-    /// Nothing is here.
+    /// No element.
     #[default]
     Empty,
-    /// One of [`crate::palette::HUES`]: things that are told apart.
+    /// A color for distinct things: an index of [`crate::palette::HUES`].
     Hue(u8),
-    /// One of [`crate::palette::SHADES`]: more or less of something.
+    /// A color for a quantity: an index of [`crate::palette::SHADES`].
     Shade(u8),
 }
 
 impl Fill {
-    /// The color of the `i`-th of things that are told apart.
+    /// The color of the `i`-th of several distinct things.
     pub(crate) fn hue(i: i64) -> Self {
         Fill::Hue(i.rem_euclid(crate::palette::HUES.len() as i64) as u8)
     }
 
-    /// The shade of `i` among `n`.
+    /// The shade of the quantity `i` between 0 and `n`.
     pub(crate) fn shade(i: i64, n: i64) -> Self {
         let last = crate::palette::SHADES.len() as i64;
         let at = i128::from(i.max(0)) * i128::from(last) / i128::from(n.max(1));
@@ -76,7 +76,7 @@ impl Fill {
     }
 }
 
-/// Refuses a picture of more cells than [`MAX_PICTURE_CELLS`].
+/// Refuses a picture with more than [`MAX_PICTURE_CELLS`] cells.
 pub(crate) fn bounded(what: &str, extents: &[i64]) -> Result<(), DrawError> {
     let cells = extents.iter().try_fold(1i64, |n, e| n.checked_mul(*e));
     match cells {
@@ -92,7 +92,8 @@ impl Panel {
         Panel { title, rows, cols, row_labels: numbers(rows), col_labels: numbers(cols), cells }
     }
 
-    /// Thickens the lines between neighbors with different ids; of two tilings the outer one wins.
+    /// Thickens the lines between neighbors with different ids. If several tilings share a line,
+    /// the outer one determines its weight.
     pub(crate) fn outline(&mut self, weight: u8, id: impl Fn(usize, usize) -> i64) {
         let (rows, cols) = (self.rows, self.cols);
         for r in 0..rows {
@@ -108,7 +109,7 @@ impl Panel {
         }
     }
 
-    /// The most lines in a cell.
+    /// The maximum number of text lines of a cell.
     pub(crate) fn lines_each(&self) -> usize {
         self.cells.iter().map(|c| c.text.len()).max().unwrap_or(0).max(1)
     }
@@ -120,7 +121,7 @@ impl Picture {
         self.lines.iter().flatten()
     }
 
-    /// Panels side by side where their widths allow, at most `width` columns a line.
+    /// Arranges panels in lines of at most `width` columns.
     pub(crate) fn arrange(panels: Vec<Panel>, width: usize) -> Vec<Vec<Panel>> {
         let mut lines: Vec<Vec<Panel>> = vec![];
         let mut used = 0;

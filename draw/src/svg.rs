@@ -1,23 +1,23 @@
-//! A picture as SVG, alone or inside a page of HTML.
+//! A picture as SVG, alone or inside of an HTML page.
 //!
-//! Invariant: the output is self-contained: no script, no font, no link. Colors are classes with a
-//! rule for light and one for dark screens; nothing is drawn outside of the view box.
+//! Invariant: the output is self-contained, without scripts, fonts or links. Colors are classes
+//! with rules for light and for dark screens. Nothing is drawn outside of the view box.
 
 use crate::palette::{DARK, HUES, LIGHT, SHADES};
 use crate::picture::{Fill, Panel, Picture};
 use std::fmt::Write as _;
 
-/// Width of a character at the size of the cells' font, and what a line of it takes.
+/// Width of a character in the font of cells, and height of a line.
 const CHAR: usize = 7;
 const LINE: usize = 13;
-/// Width of a character of titles, and what a line of them takes.
+/// Width of a character in the font of titles, and height of a line.
 const TITLE_CHAR: usize = 8;
 const TITLE_LINE: usize = 20;
-/// Around everything, and between panels.
+/// The margin around everything, and the gap between panels.
 const MARGIN: usize = 14;
 const GAP: usize = 26;
 
-/// Where a panel is.
+/// A panel with its position.
 struct Placed<'a> {
     panel: &'a Panel,
     /// The upper left corner of the grid.
@@ -26,7 +26,8 @@ struct Placed<'a> {
     cell: (usize, usize),
 }
 
-/// Width, height and cell size of a panel, labels and title included, and where its grid begins.
+/// Width and height of a panel with its labels and title, cell size, and the position of the grid
+/// within the panel.
 struct Measured {
     width: usize,
     height: usize,
@@ -63,7 +64,7 @@ pub fn svg(picture: &Picture) -> String {
     body(picture, false)
 }
 
-/// The picture as a page that says what is known of a cell when pointed at.
+/// The picture as an HTML page that shows the description of a cell when pointed at.
 #[must_use]
 pub fn html(picture: &Picture) -> String {
     let title = escaped(&picture.title);
@@ -202,7 +203,7 @@ fn write_panel(out: &mut String, at: &Placed<'_>, hover: bool) {
     }
 }
 
-/// The lines of one weight, neighbors joined.
+/// The path of all lines of one weight, with neighbors joined.
 fn outlines(at: &Placed<'_>, weight: u8) -> String {
     let Placed { panel, x, y, cell: (w, h) } = at;
     let mut out = String::new();
@@ -227,7 +228,7 @@ fn outlines(at: &Placed<'_>, weight: u8) -> String {
     out
 }
 
-/// Calls `emit` with each run of numbers below `n` for which `is` holds.
+/// Calls `emit` with each run of consecutive numbers below `n` for which `is` holds.
 fn runs(n: usize, is: impl Fn(usize) -> bool, mut emit: impl FnMut(usize, usize)) {
     let mut from = None;
     for i in 0..=n {
@@ -250,7 +251,7 @@ fn class(fill: Fill) -> String {
     }
 }
 
-/// Rules for what occurs in the picture, light and dark.
+/// The CSS rules for all colors in the picture, for light and dark screens.
 fn style(picture: &Picture) -> String {
     let mut used: Vec<Fill> = vec![];
     let all = (0..HUES.len() as u8).map(Fill::Hue).chain((0..SHADES.len() as u8).map(Fill::Shade));
@@ -260,17 +261,20 @@ fn style(picture: &Picture) -> String {
     }
     used.extend(all.filter(|f| seen.contains(&class(*f))));
     let mut out = String::from(
-        "text{font:11px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;text-anchor:middle;pointer-events:none}\n\
+        "text{font:11px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;\
+         text-anchor:middle;pointer-events:none}\n\
          .t,.n,.p{text-anchor:start}.r{text-anchor:end}\n\
          .t{font-size:13px;font-weight:bold}.p{font-size:12px;font-weight:bold}\n\
          rect{stroke-width:.6}.bg{stroke:none}\n\
-         path,.frame{fill:none;stroke-linecap:square}.w1{stroke-width:1.4}.w2,.frame{stroke-width:2.6}\n",
+         path,.frame{fill:none;stroke-linecap:square}\
+         .w1{stroke-width:1.4}.w2,.frame{stroke-width:2.6}\n",
     );
     let rules = |out: &mut String, page: u32, text: u32, quiet: u32, grid: u32, light: bool| {
         let _ = writeln!(
             out,
             ".bg,.e{{fill:#{page:06x}}}text{{fill:#{text:06x}}}.n,.l,.r,.q{{fill:#{quiet:06x}}}\
-             rect{{stroke:#{grid:06x}}}.bg{{stroke:none}}path,.frame{{stroke:#{text:06x}}}.frame{{fill:none}}"
+             rect{{stroke:#{grid:06x}}}.bg{{stroke:none}}path,.frame{{stroke:#{text:06x}}}\
+             .frame{{fill:none}}"
         );
         for fill in &used {
             let color = match fill {
@@ -290,7 +294,7 @@ fn style(picture: &Picture) -> String {
     out
 }
 
-/// Text that is safe inside SVG and HTML.
+/// Escapes text for SVG and HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

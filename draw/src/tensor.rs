@@ -1,9 +1,9 @@
-//! Tensors and thread tensors of a program, and the operands of an atom.
+//! Pictures of tensors and thread tensors of a program, and of the operands of an atom.
 //!
 //! A distributed register tensor is drawn by owner, any other tensor by offset. A tiled view is
-//! drawn over the tensor that it views where that is small enough and nothing is left open, as in
-//! Graphene's Figure 4; else, and for thread tensors, level by level: blocks of cells are the outer
-//! level.
+//! drawn over its root tensor if the root is small enough and has a closed layout, as in Graphene,
+//! Fig. 4. Otherwise, and for thread tensors, levels are drawn inside of each other: blocks of
+//! cells are the outer level.
 
 use crate::error::DrawError;
 use crate::field::{Field, Page, Unit, extents, flat_coordinate, join};
@@ -20,7 +20,7 @@ use carbyne_ir::program::{Program, TensorId, ThreadsId, show_levels};
 use carbyne_ir::scalar::Memory;
 use std::collections::BTreeMap;
 
-/// A tensor as a field, where it is drawn by offset.
+/// The field of a tensor, for drawing by offset, and notes.
 ///
 /// # Errors
 /// [`DrawError::Open`], [`DrawError::Symbolic`], and those of the algebra.
@@ -42,11 +42,11 @@ pub fn field(p: &Program, id: TensorId) -> Result<(Field, Vec<String>), DrawErro
     Ok((field, notes))
 }
 
-/// One tile of a tensor with several levels, its innermost level: of a ring of stages, one stage.
-/// Without several, the tensor.
+/// The field of the first tile of a tensor with several levels: its innermost level, for example
+/// one stage of a ring. For a tensor of one level, the field of the whole tensor.
 ///
 /// # Errors
-/// Those of [`field`].
+/// The errors of [`field`].
 pub fn innermost(p: &Program, id: TensorId) -> Result<(Field, Vec<String>), DrawError> {
     let (mut field, mut notes) = field(p, id)?;
     let levels = fixed(p, &p.tensor_name(id), &p.tensors[id].levels)?;
@@ -68,18 +68,18 @@ fn fixed(p: &Program, name: &str, levels: &[Layout<Dim>]) -> Result<Vec<Layout>,
     })
 }
 
-/// A constant, or zero and a note that it was taken as such.
+/// The value of an offset. An offset that is not constant becomes 0 with a note.
 fn offset(p: &Program, offset: Dim, of: &str) -> (i64, Vec<String>) {
     match offset.known() {
         Some(offset) => (offset, vec![]),
         None => {
             let shown: String = offset.show(&p.arena).chars().take(80).collect();
-            (0, vec![format!("its offset in {of}, {shown}, is taken as 0")])
+            (0, vec![format!("the offset in {of}, {shown}, is assumed to be 0")])
         }
     }
 }
 
-/// A tensor of a program.
+/// The picture of a tensor of a program.
 ///
 /// # Errors
 /// [`DrawError::Open`], [`DrawError::Symbolic`], [`DrawError::TooManyCells`].
@@ -137,7 +137,7 @@ pub fn tensor(p: &Program, id: TensorId, unit: Unit) -> Result<Picture, DrawErro
     Ok(picture)
 }
 
-/// A thread tensor.
+/// The picture of a thread tensor.
 ///
 /// # Errors
 /// [`DrawError::Symbolic`], [`DrawError::TooManyCells`].
@@ -160,7 +160,7 @@ pub fn threads(p: &Program, id: ThreadsId) -> Result<Picture, DrawError> {
     Ok(picture)
 }
 
-/// A tiled view on the tensor that it views; none where it cannot be placed there.
+/// The picture of a tiled view over its root tensor. `None` if the view cannot be placed there.
 fn over_root(
     p: &Program,
     id: TensorId,
@@ -223,15 +223,15 @@ fn over_root(
     Ok(Some(Picture { title: String::new(), notes, lines: vec![vec![panel]] }))
 }
 
-/// Levels one inside the other. A level of rank 1 lies along whichever side is shorter so far;
-/// modes after the second go on in the columns. Functions take the column-major index over all
-/// levels, outermost first.
+/// The panel of several levels inside of each other. A level of rank 1 extends along the side that
+/// is shorter so far. Modes after the second continue in the columns. The functions take the
+/// column-major index over all levels, outermost first.
 fn nested(
     levels: &[Layout],
     shown: &dyn Fn(i64) -> String,
     hover: &dyn Fn(i64) -> String,
 ) -> Picture {
-    // Extents of each level, innermost last: (rows, columns).
+    // Rows and columns of each level, innermost last.
     let mut sides = vec![];
     let (mut rows, mut cols) = (1i64, 1i64);
     for level in levels.iter().rev() {
@@ -246,7 +246,7 @@ fn nested(
         cols *= side.1;
         sides.insert(0, side);
     }
-    // Per level the coordinate along a side, outermost first.
+    // The coordinate of each level along a side, outermost first.
     let split = |mut i: i64, extent: fn(&(i64, i64)) -> i64| -> Vec<i64> {
         let mut out = vec![];
         for side in sides.iter().rev() {
@@ -303,13 +303,13 @@ fn nested(
     Picture { title: String::new(), notes, lines: vec![vec![panel]] }
 }
 
-/// The operands of an atom, side by side.
+/// The picture of an atom's operands.
 ///
 /// # Errors
-/// Those of [`tv::tv`].
+/// The errors of [`tv::tv`].
 pub fn atom(atom: &Atom) -> Result<Picture, DrawError> {
     let mut panels = vec![];
-    // A tile that a descriptor names is whole for every thread.
+    // All threads share the tile of a descriptor.
     let (spread, whole): (Vec<_>, Vec<_>) =
         atom.operands.iter().partition(|o| o.matrix_rule().is_none());
     for operand in spread {
@@ -326,7 +326,7 @@ pub fn atom(atom: &Atom) -> Result<Picture, DrawError> {
     let mut notes: Vec<String> =
         atom.operands.iter().map(|o| format!("{}: tv={}", o.name, o.tv)).collect();
     for operand in whole {
-        notes.push(format!("{}: read whole, through a descriptor; not drawn", operand.name));
+        notes.push(format!("{}: read as a whole through a descriptor; not drawn", operand.name));
     }
     notes.push(
         "rows are the first mode of a tile; a color is a thread, repeating every 8".to_owned(),

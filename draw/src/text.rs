@@ -1,11 +1,11 @@
-//! A picture as text: aligned columns, lines where tiles end, colors where the terminal has them.
+//! A picture as text: aligned columns, lines at the ends of tiles, and terminal colors.
 //!
-//! Invariant: without colors the output is plain characters; lines end without blanks.
+//! Invariant: without colors the output is plain characters, and lines have no trailing blanks.
 
 use crate::palette::{HUES, SHADES};
 use crate::picture::{Cell, Fill, Panel, Picture};
 
-/// The picture; `color` asks for the colors of terminals with 256 of them.
+/// The picture as text. With `color` it uses the colors of terminals with 256 colors.
 #[must_use]
 pub fn text(picture: &Picture, color: bool) -> String {
     let mut out = String::new();
@@ -21,7 +21,8 @@ pub fn text(picture: &Picture, color: bool) -> String {
     out
 }
 
-/// A cell in one line: `T0V1`; with blanks where a line of it has some.
+/// The text of a cell in one line: `T0V1`. Its lines are separated by a blank if one of them
+/// contains a blank.
 fn joined(cell: &Cell) -> String {
     let tight = !cell.text.iter().any(|t| t.contains(' '));
     cell.text.join(if tight { "" } else { " " })
@@ -36,7 +37,7 @@ fn write_panel(out: &mut String, panel: &Panel, color: bool) {
     let longest = |texts: &[String]| texts.iter().map(|t| t.chars().count()).max().unwrap_or(0);
     let width = longest(&texts).max(longest(&panel.col_labels));
     let left = longest(&panel.row_labels);
-    // Columns after which any row has a line.
+    // Columns with a line after them in at least one row.
     let at = |r: usize, c: usize| &panel.cells[r * panel.cols + c];
     let ruled: Vec<bool> =
         (0..panel.cols).map(|c| (0..panel.rows).any(|r| at(r, c).right > 0)).collect();
@@ -83,7 +84,7 @@ fn push_line(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// The blank before a cell and the cell.
+/// The cell with a blank before it, in its color.
 fn colored(shown: &str, fill: Fill, color: bool) -> String {
     let number = match fill {
         _ if !color => None,

@@ -1,7 +1,7 @@
-//! A tiled layout: which tile each element belongs to, tiles of tiles outlined within.
+//! Tiled layouts: the tile of each element, with the outlines of inner tiles.
 //!
-//! Invariant: tiles come from [`Layout::logical_divide`] of each mode, so a strided or nested tiler
-//! shows what the algebra makes of it; a tile that leaves a rest is refused.
+//! Invariant: tiles come from [`Layout::logical_divide`] of each mode, so that a strided or nested
+//! tiler is drawn as the algebra defines it. A tile that does not divide its mode is refused.
 
 use crate::error::DrawError;
 use crate::field::{Field, Page, Unit, extents, flat_coordinate, join};
@@ -10,13 +10,13 @@ use crate::parse::Tilers;
 use crate::picture::{Cell, Fill, Panel, Picture, bounded};
 use carbyne_ir::layout::{Layout, LayoutError, Tiler};
 
-/// The most tilings one inside the other.
+/// Maximum number of nested tilings.
 const MAX_LEVELS: usize = 8;
 
-/// For each index of a mode, the tile at each level and the place in the innermost tile.
+/// For each index of a mode: the tile at each level, and the position in the innermost tile.
 type Places = Vec<Vec<i64>>;
 
-/// A tile, its tiles, and tiles of those: outermost first.
+/// The picture of a layout with nested tilings, outermost first.
 ///
 /// # Errors
 /// [`DrawError::Ragged`], [`DrawError::TooManyCells`], and those of the algebra.
@@ -40,7 +40,7 @@ pub fn tiled(field: &Field, tilings: &[Tilers], unit: Unit) -> Result<Picture, D
         .collect::<Result<_, _>>()?;
 
     let page = Page::new(&extents);
-    // The coordinate of an element's tile at a level, or its place in the innermost tile.
+    // The coordinate of an element's tile at a level, or the position in the innermost tile.
     let at = |i: i64, level: usize| -> Vec<i64> {
         let coordinate = flat_coordinate(&extents, i);
         modes.iter().zip(coordinate).map(|(m, c)| m[c as usize][level]).collect()
@@ -54,7 +54,7 @@ pub fn tiled(field: &Field, tilings: &[Tilers], unit: Unit) -> Result<Picture, D
                 let i = page.index(r, c, p);
                 let mut said = hover(field, i);
                 for level in 0..tilings.len() {
-                    let what = if level == 0 { "tile" } else { "in it tile" };
+                    let what = if level == 0 { "tile" } else { "inner tile" };
                     said.push_str(&format!(", {what} ({})", join(&at(i, level))));
                 }
                 said.push_str(&format!(", element ({})", join(&at(i, tilings.len()))));
@@ -77,7 +77,7 @@ pub fn tiled(field: &Field, tilings: &[Tilers], unit: Unit) -> Result<Picture, D
         }
         let mut id = vec![0i64; panel.cells.len()];
         for level in 0..tilings.len() {
-            // Tiles at this level: those of the level above, each with its own.
+            // Distinguishes the tiles of this level within each tile of the level above.
             for (cell, id) in id.iter_mut().enumerate() {
                 let (r, c) = (cell as i64 / page.cols, cell as i64 % page.cols);
                 let tile = at(page.index(r, c, p), level);
@@ -94,12 +94,13 @@ pub fn tiled(field: &Field, tilings: &[Tilers], unit: Unit) -> Result<Picture, D
     Ok(Picture { title: field.notation(), notes, lines: Picture::arrange(panels, LINE) })
 }
 
-/// How many tiles of the first level each mode has.
+/// The number of outermost tiles along each mode.
 fn tile_counts(modes: &[Places]) -> Vec<i64> {
     modes.iter().map(|m| m.iter().map(|p| p[0] + 1).max().unwrap_or(1)).collect()
 }
 
-/// Few tiles get a color each; of many, neighbors differ.
+/// The color of a tile. Few tiles have distinct colors; of many tiles, neighbors have distinct
+/// colors.
 pub(crate) fn color(tile: &[i64], grid: &[i64]) -> Fill {
     if grid.iter().product::<i64>() <= crate::palette::HUES.len() as i64 {
         let number = tile.iter().zip(grid).rev().fold(0, |n, (t, g)| n * g + t);
@@ -113,7 +114,7 @@ fn places(mode: usize, extent: i64, tilers: &[Option<&Layout>]) -> Result<Places
     let mut size = extent;
     for tiler in tilers {
         let Some(tiler) = tiler else {
-            // One tile, the whole mode.
+            // The whole mode is one tile.
             out.iter_mut().for_each(|p| p.insert(p.len() - 1, 0));
             continue;
         };
@@ -141,7 +142,7 @@ fn places(mode: usize, extent: i64, tilers: &[Option<&Layout>]) -> Result<Places
     Ok(out)
 }
 
-/// `[(2,2):(2,16)].[(2,4):(1,4)]`: the tiled type, strides in elements.
+/// The tiled type, with strides in elements: `[(2,2):(2,16)].[(2,4):(1,4)]`.
 fn notation(field: &Field, tilings: &[Tilers]) -> Result<String, DrawError> {
     let show = |modes: &[Layout]| -> Result<String, DrawError> {
         Ok(match modes {

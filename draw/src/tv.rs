@@ -1,7 +1,8 @@
-//! A thread-value layout over its tile: which thread holds which element, as which of its values.
+//! A thread-value layout over its tile: the thread that holds each element, and the index of the
+//! value.
 //!
-//! Invariant: every (thread, value) is shown; an element with several owners names them all when
-//! pointed at, an element without one stays empty.
+//! Invariant: every (thread, value) is shown. An element with several owners names all of them when
+//! pointed at. An element without an owner stays empty.
 
 use crate::error::DrawError;
 use crate::field::{Page, join};
@@ -9,19 +10,20 @@ use crate::grid::{LINE, page_note};
 use crate::picture::{Cell, Fill, Panel, Picture, bounded};
 use carbyne_ir::layout::{Layout, LayoutError};
 
-/// The most pairs of thread and value.
+/// Maximum number of pairs of thread and value.
 const MAX_PAIRS: i64 = 1 << 20;
-/// The most owners that stand in a cell, and that are named when pointed at.
+/// Maximum number of owners that a cell shows, and that it names when pointed at.
 const SHOWN: usize = 2;
 const NAMED: usize = 32;
 
-/// The panels of a thread-value layout; the first is called `title`.
+/// The panels of a thread-value layout. `title` is the title of the first one.
 pub(crate) fn panels(tv: &Layout, shape: &[i64], title: &str) -> Result<Vec<Panel>, DrawError> {
     let size = shape.iter().fold(1i64, |n, e| n.saturating_mul(*e));
     panels_at(tv, size, &|i| i, shape, title)
 }
 
-/// The same of a view of the tile, which has `size` elements; `at` gives the element of the tile.
+/// The panels of a view of a tile of `size` elements. `at` maps elements of the view to elements of
+/// the tile.
 fn panels_at(
     tv: &Layout,
     size: i64,
@@ -84,7 +86,7 @@ fn cell(shape: &[i64], i: i64, owners: &mut [(i64, i64)]) -> Cell {
     };
     let hover = format!(
         "({coordinate}) -> {}{more}",
-        if named.is_empty() { "nobody".to_owned() } else { named.join(", ") }
+        if named.is_empty() { "no thread".to_owned() } else { named.join(", ") }
     );
     let rest = match owners.len().saturating_sub(SHOWN) {
         0 => String::new(),
@@ -93,7 +95,7 @@ fn cell(shape: &[i64], i: i64, owners: &mut [(i64, i64)]) -> Cell {
     let text = match &*owners {
         [] => vec![String::new()],
         [(t, v)] => vec![format!("T{t}"), format!("V{v}")],
-        // Replicas: as a rule the same value of several threads.
+        // Copies of an element are usually the same value of several threads.
         [(_, v), ..] if owners.iter().all(|o| o.1 == *v) => {
             let threads: Vec<String> =
                 owners.iter().take(SHOWN).map(|(t, _)| format!("T{t}")).collect();
@@ -109,7 +111,7 @@ fn cell(shape: &[i64], i: i64, owners: &mut [(i64, i64)]) -> Cell {
     Cell { text, hover, fill, ..Cell::default() }
 }
 
-/// A thread-value layout over a tile of this shape.
+/// The picture of a thread-value layout over a tile of this shape.
 ///
 /// # Errors
 /// [`DrawError::NotThreadValue`], [`DrawError::OutsideTile`], [`DrawError::TooManyCells`].
@@ -120,7 +122,8 @@ pub fn tv(tv: &Layout, shape: &[i64]) -> Result<Picture, DrawError> {
     Ok(Picture { title: tv.to_string(), notes, lines: Picture::arrange(panels, LINE) })
 }
 
-/// A view of a tile of `size` elements, of this shape; `at` gives the element of the tile.
+/// The picture of a view, of this shape, of a tile of `size` elements. `at` maps elements of the
+/// view to elements of the tile.
 pub(crate) fn part(
     tv: &Layout,
     size: i64,
@@ -130,11 +133,11 @@ pub(crate) fn part(
     let panels = panels_at(tv, size, at, shape, "")?;
     let shown: Vec<String> = shape.iter().map(i64::to_string).collect();
     let mut notes = notes(tv, &format!("{size} elements"), shape);
-    notes.push(format!("of which these {} are a view", shown.join("×")));
+    notes.push(format!("shown is a view of {} of these elements", shown.join("×")));
     Ok(Picture { title: tv.to_string(), notes, lines: Picture::arrange(panels, LINE) })
 }
 
-/// What a reader must know of the cells.
+/// Notes about the meaning of cells.
 pub(crate) fn notes(tv: &Layout, tile: &str, shape: &[i64]) -> Vec<String> {
     let sizes: Vec<i64> = tv.modes().iter().map(Layout::size).collect();
     let (threads, values) = (sizes.first().unwrap_or(&1), sizes.get(1).unwrap_or(&1));

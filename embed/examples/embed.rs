@@ -1,5 +1,5 @@
-//! A compiler that uses carbyne as a library: it writes one program as a text and one as a tree,
-//! has them decomposed, executes the results on arrays of its own, and prints CUDA C++.
+//! An example of a compiler that uses carbyne as a library. It writes one program as a text and
+//! another as a tree, decomposes both, executes the results on its own arrays, and prints CUDA C++.
 //!
 //! `cargo run --package carbyne-embed --example embed`
 
@@ -12,8 +12,8 @@ use std::error::Error;
 const M: u64 = 64;
 const N: u64 = 128;
 
-/// Rows of a matrix scaled to a mean square of one: what is computed, and how a block goes about
-/// it.
+/// RMS norm: scales each row of a matrix to a mean square of one. `means` states the computation,
+/// and the body states the algorithm of a block.
 const RMSNORM: &str = "carbyne 2
 let M = 64, N = 128
 %X:[M,N].f32.GL
@@ -41,7 +41,7 @@ Spec @rmsnorm <<<#grid, #cta>>> (%X) -> (%Y) means {
 }
 ";
 
-/// A matrix product with bias and relu, as a tree: a block computes a tile of 64 by 64.
+/// A matrix product with bias and relu, as a tree. A block computes a tile of 64 by 64.
 fn gemm() -> Result<Module, Diagnostics> {
     let mut m = Builder::new();
     let (a, b) = (m.tensor("A", [128, 64], Scalar::F16), m.tensor("B", [64, 128], Scalar::F16));
@@ -60,7 +60,8 @@ fn gemm() -> Result<Module, Diagnostics> {
     m.finish()
 }
 
-/// Decomposes the product, executes it, and compares an element with what is computed here.
+/// Decomposes the product, executes it, and compares all elements with the result of a computation
+/// here.
 fn product(table: &AtomTable) -> Result<(), Box<dyn Error>> {
     let decomposed = Checked::of_module(&gemm()?)?.decompose(table)?;
     let array = |shape: [u64; 2], of: f64| {
@@ -83,12 +84,12 @@ fn product(table: &AtomTable) -> Result<(), Box<dyn Error>> {
 /// Runs the example.
 ///
 /// # Errors
-/// What carbyne finds wrong, or a number that is not as computed here.
+/// An error of carbyne, or a number that differs from the one that is computed here.
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let table = AtomTable::new(Arch::Sm80);
     let decomposed = Checked::new(RMSNORM)?.decompose(&table)?;
-    // What was decomposed is a program like any other.
+    // The result of the decomposition is a program like any other.
     let program = Checked::new(&decomposed.text)?;
     let numbers: Vec<f64> = (0..M * N).map(|i| (i % 37) as f64 - 18.0).collect();
     let x = Array::from_numbers(Scalar::F32, &[M, N], &numbers)?;

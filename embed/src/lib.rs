@@ -1,11 +1,11 @@
-//! What a program needs that embeds carbyne, in one place: a text or a tree is checked, decomposed
-//! for an architecture, executed on the CPU with the caller's arrays, and printed as CUDA C++.
+//! carbyne as a library, in one crate. A program checks a text or a tree, decomposes it for an
+//! architecture, executes it on the CPU with its own arrays, and prints it as CUDA C++.
 //!
 //! ```
 //! use carbyne_embed::{Arch, Array, AtomTable, Checked, Options, Scalar, cuda};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // What is computed; nobody has said how.
+//! // A kernel-level text: it names neither tiles nor threads.
 //! let program = Checked::new(
 //!     "carbyne 2
 //!      %A:[64,32].f16.GL
@@ -14,12 +14,12 @@
 //!      MatMul.set @gemm (%A, %B) -> (%C) acc=f32",
 //! )?;
 //!
-//! // How: layouts, swizzles and instructions, as text that can be read and edited.
+//! // Choose layouts, swizzles and instructions. The result is a text that can be read and edited.
 //! let table = AtomTable::new(Arch::Sm80);
 //! let decomposed = program.decompose(&table)?;
 //! assert!(decomposed.text.contains("atom=ldmatrix.x4.b16"));
 //!
-//! // Executed thread by thread, and compared with what it means on the way.
+//! // Execute it thread by thread. The simulator also compares bodies with what their specs mean.
 //! let a = Array::from_numbers(Scalar::F16, &[64, 32], &[0.5; 64 * 32])?;
 //! let b = Array::from_numbers(Scalar::F16, &[32, 64], &[2.0; 32 * 64])?;
 //! let arrays = [("A".to_owned(), a), ("B".to_owned(), b)].into();
@@ -27,17 +27,17 @@
 //! let c = report.outputs.get("C").ok_or("nothing was written")?;
 //! assert!(c.numbers().all(|x| x == 32.0));
 //!
-//! // For nvcc or NVRTC, with what a launch needs beside it.
+//! // Print it for nvcc or NVRTC, with the configuration of the launch.
 //! let kernels = cuda(&decomposed, &table)?;
 //! assert!(kernels[0].source.contains("__global__"));
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Errors are [`Diagnostics`]: codes, places in the text, and what to do. What stands behind each
-//! type is documented in the crate that it comes from.
+//! Errors are [`Diagnostics`]: codes, places in the text, and helps. The crate of each re-exported
+//! type documents it.
 //!
-//! Invariant: everything here is another crate's; this one adds no behavior of its own.
+//! Invariant: everything here comes from another crate; this crate adds no behavior of its own.
 
 pub use carbyne_atoms::{Arch, AtomTable};
 pub use carbyne_codegen::CudaKernel;
@@ -59,10 +59,10 @@ use carbyne_ir::program::SpecId;
 use carbyne_ir::text;
 use carbyne_sync::Limits;
 
-/// Reports of kernels whose accesses are ordered, and warnings.
+/// The reports of kernels with ordered accesses, and warnings.
 pub type Proved = (Vec<(SpecId, OrderReport)>, Vec<Diagnostic>);
 
-/// A program that is well formed.
+/// A well-formed program.
 #[derive(Clone, Debug)]
 pub struct Checked {
     text: String,
@@ -71,38 +71,38 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Reads a text.
+    /// Checks a text.
     ///
     /// # Errors
-    /// Its errors, in text order.
+    /// The errors of the text, in text order.
     pub fn new(source: &str) -> Result<Self, Diagnostics> {
         Checked::of_linked(text::parse(source)?, source)
     }
 
-    /// Reads a text that may import files. `id` is that of its own file, and `loader` reads the
-    /// others: see [`mod@carbyne_ir::link`].
+    /// Checks a text that may import files. `id` identifies the text's own file. `loader` reads the
+    /// others; see [`mod@carbyne_ir::link`].
     ///
     /// # Errors
-    /// Its errors, in text order; V0238 for a file that cannot be imported.
+    /// The errors of the text, in text order. V0238 for a file that cannot be imported.
     pub fn linked(source: &str, id: &str, loader: &mut Loader<'_>) -> Result<Self, Diagnostics> {
         Checked::of_linked(link(&text::parse(source)?, id, loader)?, source)
     }
 
-    /// Takes the module of a text, in which its imports stand already: see
+    /// Checks the module of a text whose imports are already resolved; see
     /// [`mod@carbyne_ir::link`].
     ///
     /// # Errors
-    /// Its errors, in text order.
+    /// The errors of the text, in text order.
     pub fn of_linked(module: Module, source: &str) -> Result<Self, Diagnostics> {
         let program = carbyne_decompose::checked(&module, source)?;
         Ok(Checked { text: source.to_owned(), module, program })
     }
 
-    /// Takes a tree that was built in memory. Places in errors are those of its text, as it prints;
-    /// statements keep their ids.
+    /// Checks a tree that was built in memory. Places in errors refer to its printed text.
+    /// Statements keep their ids.
     ///
     /// # Errors
-    /// Its errors, in text order.
+    /// The errors of the tree, in text order.
     pub fn of_module(module: &Module) -> Result<Self, Diagnostics> {
         let text = text::print(module);
         let mut read = text::parse(&text)?;
@@ -114,7 +114,7 @@ impl Checked {
         Ok(Checked { text, module: read, program })
     }
 
-    /// The text that places in errors refer to.
+    /// The text to which places in errors refer.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -126,25 +126,26 @@ impl Checked {
         &self.module
     }
 
-    /// Tensors, specs and threads, every name resolved.
+    /// The program: tensors, specs and threads, with all names resolved.
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Layouts, instructions and synchronization for an architecture, with certificates.
+    /// Decomposes the program for an architecture: chooses layouts, instructions and
+    /// synchronization, with certificates.
     ///
     /// # Errors
-    /// What cannot be decomposed, and what would be needed.
+    /// The specs that cannot be decomposed, and the reasons.
     pub fn decompose(&self, table: &AtomTable) -> Result<Decomposed, Diagnostics> {
         carbyne_decompose::decompose(&self.module, &self.text, table)
     }
 
-    /// Decomposes with options: the length of the search, the number of multiprocessors, strategies
-    /// of one's own.
+    /// Decomposes the program with options: limits of the search, the number of multiprocessors,
+    /// strategies of the caller.
     ///
     /// # Errors
-    /// As [`Checked::decompose`]; a budget that was too small.
+    /// The errors of [`Checked::decompose`], and a search budget that is too small.
     pub fn decompose_by(
         &self,
         table: &AtomTable,
@@ -153,9 +154,9 @@ impl Checked {
         carbyne_decompose::decompose_by(&self.module, &self.text, table, how)
     }
 
-    /// Which pairs of accesses are ordered by synchronization, of each kernel that says who
-    /// accesses what; [`diagnostics`] says the rest as errors. A kernel whose layouts or
-    /// instructions are open is left out: its synchronization is not planned yet.
+    /// For each kernel: the pairs of accesses that synchronization orders. [`diagnostics`] converts
+    /// the report of the others to errors. A kernel with open layouts or instructions is left out,
+    /// because its synchronization is not planned yet.
     #[must_use]
     pub fn order(&self, table: &AtomTable) -> Vec<(SpecId, OrderReport)> {
         let program = &self.program;
@@ -179,10 +180,10 @@ impl Checked {
         }
     }
 
-    /// Executes the program as it stands, on the CPU, and compares it with what it means.
+    /// Executes the program on the CPU, and compares bodies with what their specs mean.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error of the execution.
     pub fn simulate(&self, table: &AtomTable, options: &Options) -> Result<Report, Diagnostics> {
         Ok(carbyne_simulate::simulate(&self.program, table, options)?)
     }
@@ -191,7 +192,7 @@ impl Checked {
 /// The CUDA C++ of every kernel of a decomposed program, in text order.
 ///
 /// # Errors
-/// What cannot be printed.
+/// A kernel that cannot be printed.
 pub fn cuda(decomposed: &Decomposed, table: &AtomTable) -> Result<Vec<CudaKernel>, Diagnostics> {
     let program = &decomposed.program;
     let print = |kernel| carbyne_codegen::print_kernel(program, kernel, table, None);

@@ -1,5 +1,5 @@
-//! Oracle: the layout algebra is exact where it answers, by enumeration, and answers what is
-//! admissible.
+//! Oracle: results of the layout algebra agree with enumeration, and every admissible operation has
+//! a result.
 #![no_main]
 
 use carbyne_ir::kit::oracles::algebra_against_brute_force;

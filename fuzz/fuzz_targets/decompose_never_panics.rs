@@ -1,4 +1,4 @@
-//! Oracle: every text is decomposed or refused, never with an error that blames ourselves.
+//! Oracle: every text is decomposed or refused, and never with an internal error.
 #![no_main]
 
 use carbyne_atoms::AtomTable;

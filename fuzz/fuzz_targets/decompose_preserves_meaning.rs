@@ -1,5 +1,5 @@
-//! Oracle: a program that runs cleanly as it is written is refused with a reason, or computes the
-//! same when it is decomposed, under a drawn schedule: no race, no undefined read.
+//! Oracle: a program that runs without errors is refused with a reason, or its decomposition
+//! computes the same results under a random schedule, without races and undefined reads.
 #![no_main]
 
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,5 +1,5 @@
-//! Oracle: every text is refused or is a layout that reads as itself and that every operation
-//! answers.
+//! Oracle: every text is refused, or parsed to a layout that survives printing and parsing and on
+//! which no operation panics.
 #![no_main]
 
 use carbyne_ir::kit::oracles::layout_text_never_panics;

@@ -1,4 +1,4 @@
-//! Oracle: every byte string is answered, with a module or with errors that lie inside it.
+//! Oracle: every byte string is parsed to a module, or refused with errors at places inside of it.
 #![no_main]
 
 use carbyne_ir::kit::oracles::parse_never_panics;

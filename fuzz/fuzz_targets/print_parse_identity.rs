@@ -1,4 +1,5 @@
-//! Oracle: what is read prints to a text that reads as the same module and prints as itself.
+//! Oracle: a parsed module is printed to a text that parses to an equal module and prints to the
+//! same text.
 #![no_main]
 
 use carbyne_ir::kit::oracles::print_parse_identity;

@@ -1,5 +1,5 @@
-//! Oracle: every text that resolves is simulated to an answer on a small budget, verified or not,
-//! in text order and under a drawn schedule, and the error is about the text.
+//! Oracle: every text that resolves is simulated without a panic on a small budget, in text order
+//! and under a random schedule, even if it is not verified. Errors have a place inside of the text.
 #![no_main]
 
 use carbyne_atoms::AtomTable;

@@ -1,18 +1,17 @@
-//! The functions of the CUDA driver as forwarders: what programs are linked to instead of
+//! The functions of the CUDA driver as forwarders. Programs are linked to this library instead of
 //! `libcuda.so`.
 //!
-//! Each function finds its namesake in `libcuda.so.1` when it is first called. So a program that
-//! uses `cust` is built without CUDA, starts where there is no driver, and can say what is missing.
-//! Where the library is missing every function answers 34 (`CUDA_ERROR_STUB_LIBRARY`), where it
-//! lacks a function that function answers 500 (`CUDA_ERROR_NOT_FOUND`).
+//! Each function looks up its namesake in `libcuda.so.1` when it is first called. A program that
+//! uses `cust` can thus be built without CUDA, start without a driver, and report what is missing.
+//! If the library is missing, every function returns 34 (`CUDA_ERROR_STUB_LIBRARY`). A function
+//! that the library does not have returns 500 (`CUDA_ERROR_NOT_FOUND`).
 //!
 //! The build script of `carbyne-launch` compiles this file alone, as a static library. The list
-//! holds what the crate `cust` 0.3 links to and what we call beyond that; a missing one is an error
-//! of the linker.
+//! contains the functions to which the crate `cust` 0.3 links, and those that `carbyne-launch`
+//! calls directly. The linker reports missing ones.
 //!
-//! Invariant: nothing panics, and no status leaves that `cust_raw` has no variant for: its statuses
-//! are a Rust enum, and a newer driver knows more of them. `carbyne_driver_status` has the true
-//! one.
+//! Invariant: nothing panics. Invariant: every returned status is a variant of the Rust enum in
+//! `cust_raw`. Newer drivers have more statuses; `carbyne_driver_status` returns the original one.
 #![no_std]
 #![allow(non_snake_case, reason = "the driver's own names")]
 
@@ -27,18 +26,18 @@ unsafe extern "C" {
     fn dlsym(library: P, name: *const c_char) -> P;
 }
 
-/// `RTLD_NOW`, the same in glibc and musl.
+/// `RTLD_NOW`, equal in glibc and musl.
 const NOW: c_int = 2;
 const STUB_LIBRARY: u32 = 34;
 const NOT_FOUND: u32 = 500;
 const UNKNOWN: u32 = 999;
-/// Stands for "looked for, and not there".
+/// Marks a library or function that was searched and not found.
 const ABSENT: P = 1 as P;
 
 static LIBRARY: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// The last status that was not 0.
+/// The last status other than 0.
 static STATUS: AtomicU32 = AtomicU32::new(0);
-/// The last function that the library lacks.
+/// The name of the last function that the library does not have.
 static LACKING: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 fn library() -> P {
@@ -47,7 +46,7 @@ fn library() -> P {
         return known;
     }
     // SAFETY: the names end in NUL; the driver's initializers have no preconditions. Two threads
-    // that come here at once get the same library.
+    // that call this at once get the same library.
     let mut found = unsafe { dlopen(c"libcuda.so.1".as_ptr(), NOW) };
     if found.is_null() {
         // SAFETY: as above.
@@ -58,7 +57,7 @@ fn library() -> P {
     found
 }
 
-/// The function of that name, or the status that says why there is none.
+/// The function with this name, or the status that tells why it cannot be called.
 fn resolve(slot: &AtomicPtr<c_void>, name: *const c_char) -> Result<P, u32> {
     let known = slot.load(Ordering::Acquire);
     if !known.is_null() && known != ABSENT {
@@ -79,15 +78,15 @@ fn resolve(slot: &AtomicPtr<c_void>, name: *const c_char) -> Result<P, u32> {
     Ok(found)
 }
 
-/// Remembers a status and makes it one that `cust_raw` knows.
+/// Stores a status, and maps it to one that `cust_raw` knows.
 fn note(status: u32) -> u32 {
     if status == 0 {
         return 0;
     }
     STATUS.store(status, Ordering::Release);
     match status {
-        1..=8 | 34 | 100..=102 | 200..=202 | 205..=224 | 300..=304 | 400..=401 | 500 | 600 => status,
-        700..=705 | 708..=720 | 800..=809 | 900..=911 | 999 => status,
+        1..=8 | 34 | 100..=102 | 200..=202 | 205..=224 | 300..=304 | 400..=401 => status,
+        500 | 600 | 700..=705 | 708..=720 | 800..=809 | 900..=911 | 999 => status,
         _ => UNKNOWN,
     }
 }
@@ -98,13 +97,14 @@ pub extern "C" fn carbyne_driver_is_open() -> bool {
     library() != ABSENT
 }
 
-/// The last status of any function that was not success; 0 where there was none.
+/// The last status other than success of any function; 0 if all calls succeeded.
 #[unsafe(no_mangle)]
 pub extern "C" fn carbyne_driver_status() -> u32 {
     STATUS.load(Ordering::Acquire)
 }
 
-/// The last function that the library lacks, a static string; null where it lacked none.
+/// The name of the last function that the library does not have, a static string; null if it has
+/// all functions.
 #[unsafe(no_mangle)]
 pub extern "C" fn carbyne_driver_lacks() -> *const c_char {
     LACKING.load(Ordering::Acquire).cast_const().cast()
@@ -112,19 +112,20 @@ pub extern "C" fn carbyne_driver_lacks() -> *const c_char {
 
 macro_rules! forward {
     ($($name:ident($($type:ty),*) [$($arg:ident)*];)*) => { $(
-        /// The driver's function of the same name.
+        /// Forwards to the driver's function with this name.
         ///
         /// # Safety
-        /// As the driver demands.
+        /// The conditions of the driver's function.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> u32 {
             static SLOT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
             match resolve(&SLOT, concat!(stringify!($name), "\0").as_ptr().cast()) {
                 Ok(found) => {
-                    // SAFETY: the driver exports the function with this signature (`cuda.h`); what
-                    // `cust_raw` calls an enum or a handle is a 32-bit integer or a pointer to C.
-                    let f: unsafe extern "C" fn($($type),*) -> u32 = unsafe { core::mem::transmute(found) };
-                    // SAFETY: the caller keeps what the driver demands.
+                    // SAFETY: the driver exports the function with this signature (`cuda.h`). The
+                    // enums and handles of `cust_raw` are 32-bit integers and pointers in C.
+                    let f: unsafe extern "C" fn($($type),*) -> u32 =
+                        unsafe { core::mem::transmute(found) };
+                    // SAFETY: the caller meets the driver's conditions.
                     note(unsafe { f($($arg),*) })
                 }
                 Err(status) => status,
@@ -240,7 +241,8 @@ forward! {
     cuSurfObjectCreate(P, P) [a b];
     cuSurfObjectDestroy(u64) [a];
     cuSurfObjectGetResourceDesc(P, u64) [a b];
-    cuTensorMapEncodeTiled(P, u32, u32, P, P, P, P, P, u32, u32, u32, u32) [a b c d e f g h i j k l];
+    cuTensorMapEncodeTiled(P, u32, u32, P, P, P, P, P, u32, u32, u32, u32)
+        [a b c d e f g h i j k l];
     cuTexObjectCreate(P, P, P, P) [a b c d];
     cuTexObjectDestroy(u64) [a];
     cuTexObjectGetResourceDesc(P, u64) [a b];

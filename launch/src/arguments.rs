@@ -1,7 +1,7 @@
-//! The arguments of a launch, laid out as the driver takes them.
+//! The arguments of a launch, in the layout that the driver needs.
 //!
-//! The driver is given one pointer an argument and copies as many bytes as the parameter has. Every
-//! argument here begins at a multiple of 8 bytes and is in the machine's own byte order.
+//! The driver receives one pointer per argument, and copies as many bytes as the parameter has.
+//! Every argument begins at a multiple of 8 bytes and has the machine's byte order.
 
 use crate::Fallible;
 
@@ -11,7 +11,7 @@ use carbyne_ir::expr::{Dim, ExprArena, VarId};
 use carbyne_ir::program::BufferId;
 use std::ffi::c_void;
 
-/// Values for the parameters of one kernel, in their order.
+/// The arguments of one kernel, in the order of its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
     words: Vec<u64>,
@@ -19,16 +19,16 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The arguments of a printed kernel: where its tensors are on the GPU, the bytes of the
-    /// numbers that it is passed, the values of its symbols, and what encodes tensor maps. `arena`
-    /// is that of the kernel's program.
+    /// The arguments of a printed kernel, from the addresses of its tensors on the GPU, the bytes
+    /// of its numbers, the values of its symbols, and an encoder of tensor maps. `arena` is that of
+    /// the kernel's program.
     ///
     /// # Errors
-    /// [`Code::Symbolic`] for a symbol without a value or one too large for its parameter,
-    /// [`Code::SymbolValue`] for sizes of which boxes have no coordinates, [`Code::BadInput`] for a
-    /// tensor without an address, a number without a value or of another size, or a tensor map that
-    /// does not fit, and those of `encode`.
-    pub fn of(
+    /// [`Code::Symbolic`] for a symbol without a value, or with one that is too large for its
+    /// parameter. [`Code::SymbolValue`] for sizes beyond the coordinates of boxes.
+    /// [`Code::BadInput`] for a tensor without an address, a number without a value or with another
+    /// size, or a tensor map that does not fit. The errors of `encode`.
+    pub fn for_kernel(
         kernel: &CudaKernel,
         arena: &ExprArena,
         address: impl Fn(BufferId) -> Option<u64>,
@@ -54,14 +54,14 @@ impl Arguments {
                     let Some(at) = address(*buffer) else {
                         return Err(missing(Code::BadInput, name, "has no memory on the GPU"));
                     };
-                    let values = MapValues::of(map, at, |d| arena.eval(d, &symbol).ok());
+                    let values = MapValues::evaluate(map, at, |d| arena.eval(d, &symbol).ok());
                     match values {
                         Some(values) => {
                             values.has_coordinates(name)?;
                             arguments.words(&encode(&values)?);
                         }
                         None => {
-                            let what = "has a size without a value, or one beyond its range";
+                            let what = "has a size without a value, or one that is out of range";
                             return Err(missing(Code::Symbolic, name, what));
                         }
                     }
@@ -74,7 +74,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// The word of a size that is passed with 64 bits or 32.
+    /// The argument of a size that is passed with 64 or 32 bits.
     pub(crate) fn symbol(name: &str, wide: bool, value: Option<i64>) -> Fallible<u64> {
         let value = value.ok_or_else(|| missing(Code::Symbolic, name, "has no value"))?;
         match i32::try_from(value) {
@@ -99,7 +99,7 @@ impl Arguments {
         self.words(&[low(value.to_ne_bytes())]);
     }
 
-    /// Adds up to eight bytes in the machine's own order.
+    /// Adds up to eight bytes in the machine's byte order.
     fn bytes(&mut self, value: &[u8]) {
         let mut bytes = [0; 8];
         for (to, from) in bytes.iter_mut().zip(value) {
@@ -108,25 +108,25 @@ impl Arguments {
         self.words(&[u64::from_ne_bytes(bytes)]);
     }
 
-    /// Adds a value of several words that is passed whole, such as a tensor map.
+    /// Adds a value of several words that is passed as a whole, such as a tensor map.
     pub fn words(&mut self, words: &[u64]) {
         self.starts.push(self.words.len());
         self.words.extend(words);
     }
 
-    /// How many there are.
+    /// The number of arguments.
     #[must_use]
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no arguments.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// The arguments as `cuLaunchKernel` takes them.
+    /// The arguments in the form that `cuLaunchKernel` takes.
     #[must_use]
     pub fn laid_out(&self) -> LaidOut {
         let mut words = self.words.clone();
@@ -138,16 +138,17 @@ impl Arguments {
     }
 }
 
-/// What the encoder of tensor maps takes, all of it known. Modes are listed the fastest first.
+/// The arguments of the encoder of tensor maps, all of them evaluated. Modes are listed the fastest
+/// first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapValues {
-    /// Of the tensor's first element.
+    /// Address of the tensor's first element.
     pub address: u64,
     /// `CU_TENSOR_MAP_DATA_TYPE_*`
     pub data_type: u32,
     /// Extents of the tensor.
     pub extents: Vec<u64>,
-    /// Bytes from one element to the next in every mode but the first.
+    /// Strides in bytes of every mode except the first.
     pub strides: Vec<u64>,
     /// Extents of a box.
     pub sizes: Vec<u32>,
@@ -158,19 +159,20 @@ pub struct MapValues {
 }
 
 impl MapValues {
-    /// A map of a tensor at an address, where it has no elements of one element; none where a
-    /// number has no value or leaves its range.
-    pub(crate) fn of(
+    /// The arguments for a tensor map of a tensor at an address. A tensor without elements is
+    /// replaced by one with a single element. `None` if a number has no value or is out of range.
+    pub(crate) fn evaluate(
         map: &MapDescription,
         address: u64,
         value: impl Fn(Dim) -> Option<i64>,
     ) -> Option<MapValues> {
-        /// A stride that the encoder takes, in bytes.
+        /// A stride that the encoder accepts, in bytes.
         const STRIDE: u64 = 16;
         let number = |d: &Dim| value(*d).and_then(|v| u64::try_from(v).ok());
         let mut extents: Vec<u64> = map.extents.iter().map(number).collect::<Option<_>>()?;
         let mut strides: Vec<u64> = map.strides.iter().map(number).collect::<Option<_>>()?;
-        // Of a tensor without elements nothing is copied, but the encoder takes no extent of zero.
+        // Nothing is copied from a tensor without elements, but the encoder accepts no extent of
+        // zero.
         if extents.contains(&0) {
             extents.fill(1);
             strides.fill(STRIDE);
@@ -186,34 +188,35 @@ impl MapValues {
         })
     }
 
-    /// That coordinates of boxes reach every element: they are integers of 32 bits.
+    /// Checks that coordinates of boxes, which have 32 bits, reach every element.
     pub(crate) fn has_coordinates(&self, name: &str) -> Fallible<()> {
         let Some(large) = self.extents.iter().find(|n| i32::try_from(**n).is_err()) else {
             return Ok(());
         };
         let text = format!(
-            "the tensor map `{name}` has an extent of {large}, and coordinates of its boxes have 32 bits"
+            "the tensor map `{name}` has an extent of {large}, but coordinates of its boxes have \
+             32 bits"
         );
         let d = Diagnostic::new(Code::SymbolValue, Default::default(), text);
-        Err(Box::new(d.help("launch it with sizes below 2^31")))
+        Err(Box::new(d.help("launch the kernel with sizes below 2^31")))
     }
 }
 
-/// Bytes that the parameters of a kernel have at most, in all versions of CUDA.
+/// Maximum size of a kernel's parameters in bytes, in all versions of CUDA.
 const MAX_PARAMETER_BYTES: usize = 1 << 15;
 
 /// Arguments with one pointer each.
 ///
-/// The driver reads as many pointers, and behind each as many bytes, as the kernel that is loaded
-/// has parameters. Should that be another one than was printed, what it reads beyond our arguments
-/// is zeros.
+/// The driver reads as many pointers as the loaded kernel has parameters, and at each pointer as
+/// many bytes as the parameter has. If the loaded kernel is not the printed one, the driver may
+/// read more than these arguments. It then reads zeros.
 pub struct LaidOut {
     words: Vec<u64>,
     pointers: Vec<*mut c_void>,
 }
 
 impl LaidOut {
-    /// One pointer a parameter, and more than any kernel has.
+    /// One pointer per parameter, and more than any kernel has.
     #[must_use]
     pub fn pointers(&self) -> &[*mut c_void] {
         debug_assert!(!self.words.is_empty(), "they point into the words");
@@ -231,7 +234,7 @@ fn missing(code: Code, name: &str, what: &str) -> Box<Diagnostic> {
     let text = format!("the parameter `{name}` {what}");
     Box::new(Diagnostic::new(code, Default::default(), text).help(match code {
         Code::Symbolic => "give every symbol a value: `--sym NAME=VALUE`",
-        _ => "give every tensor memory on the GPU, and every number its bytes",
+        _ => "give every tensor memory on the GPU, and every number a value",
     }))
 }
 
@@ -242,7 +245,7 @@ mod tests {
     use carbyne_ir::scalar::Scalar;
 
     #[test]
-    fn every_argument_is_where_its_pointer_says() {
+    fn pointers_point_to_their_arguments() {
         let mut arguments = Arguments::default();
         arguments.pointer(0x7f00_1234_5678_9abc);
         arguments.narrow(-2);
@@ -254,7 +257,7 @@ mod tests {
         let first = laid.words.as_ptr().addr();
         let at: Vec<usize> = laid.pointers().iter().map(|p| (p.addr() - first) / 8).collect();
         assert_eq!(at[..6], [0, 1, 2, 3, 19, 20]);
-        // Whatever a kernel takes, it is given memory of ours.
+        // The driver reads only memory of the arguments, whatever the kernel takes.
         assert_eq!(at.len(), MAX_PARAMETER_BYTES);
         assert!(at.iter().all(|at| (laid.words.len() - at) * 8 >= MAX_PARAMETER_BYTES));
         assert_eq!(arguments.words[0], 0x7f00_1234_5678_9abc);
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn tensor_maps_are_encoded_from_what_is_known_at_launch() {
+    fn tensor_maps_are_encoded_from_values_at_launch() {
         let arena = ExprArena::default();
         let info = VarInfo { name: "M".to_owned(), lo: 1, hi: None, div: 8 };
         let m = arena.var(info).unwrap();
@@ -293,7 +296,8 @@ mod tests {
             Ok([9; 16])
         };
         let made =
-            Arguments::of(&kernel, &arena, |_| Some(4096), |_| None, |_| Some(40), encode).unwrap();
+            Arguments::for_kernel(&kernel, &arena, |_| Some(4096), |_| None, |_| Some(40), encode)
+                .unwrap();
         assert_eq!(made.words, [9; 16]);
         let want = MapValues {
             address: 4128,
@@ -305,15 +309,17 @@ mod tests {
             promotion: 3,
         };
         assert_eq!(seen.borrow().as_ref(), Some(&want));
-        // Without elements it is one that the encoder takes.
-        Arguments::of(&kernel, &arena, |_| Some(4096), |_| None, |_| Some(0), encode).unwrap();
+        // Without elements the extents become 1, which the encoder accepts.
+        let empty = |_| Some(0);
+        Arguments::for_kernel(&kernel, &arena, |_| Some(4096), |_| None, empty, encode).unwrap();
         let empty = MapValues { extents: vec![1, 1], strides: vec![16], ..want };
         assert_eq!(seen.borrow().as_ref(), Some(&empty));
         let at = |_| Some(4096);
-        let of = |m: i64| Arguments::of(&kernel, &arena, at, |_| None, |_| Some(m), encode);
+        let of = |m: i64| Arguments::for_kernel(&kernel, &arena, at, |_| None, |_| Some(m), encode);
         assert!(of(i64::from(i32::MAX) / 8 * 8).is_ok());
         assert_eq!(of(1 << 31).unwrap_err().code, Code::SymbolValue);
-        let none = Arguments::of(&kernel, &arena, at, |_| None, |_| None, encode).unwrap_err();
+        let none =
+            Arguments::for_kernel(&kernel, &arena, at, |_| None, |_| None, encode).unwrap_err();
         assert_eq!(none.code, Code::Symbolic);
     }
 
@@ -348,8 +354,9 @@ mod tests {
             }
         };
         let no_map = |_: &MapValues| unreachable!("the kernel has no tensor map");
-        let made =
-            |short: bool| Arguments::of(&kernel, &arena, |_| None, given(short), |_| None, no_map);
+        let made = |short: bool| {
+            Arguments::for_kernel(&kernel, &arena, |_| None, given(short), |_| None, no_map)
+        };
         let all = made(false).unwrap();
         assert_eq!(all.words[0].to_ne_bytes()[..4], 2.5f32.to_ne_bytes());
         assert_eq!(all.words[1].cast_signed(), -3);
@@ -360,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_values_are_named() {
         let arena = ExprArena::default();
         let info = VarInfo { name: "M".to_owned(), lo: 0, hi: None, div: 1 };
         let var = arena.var(info).ok().and_then(|d| arena.var_id(d)).unwrap();
@@ -376,7 +383,7 @@ mod tests {
         };
         let no_map = |_: &MapValues| unreachable!("the kernel has no tensor map");
         let of = |kernel: &CudaKernel, value| {
-            Arguments::of(kernel, &arena, |_| None, |_| None, |_| value, no_map)
+            Arguments::for_kernel(kernel, &arena, |_| None, |_| None, |_| value, no_map)
         };
         let narrow = kernel(vec![Param::Symbol { name: "M".to_owned(), var, wide: false }]);
         let none = of(&narrow, None).unwrap_err();

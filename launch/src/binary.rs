@@ -1,9 +1,9 @@
-//! A compiled kernel as bytes: machine code or PTX, told apart by how they begin.
+//! Compiled kernels as bytes: machine code or PTX. The first bytes tell which.
 
 use crate::Fallible;
 use carbyne_ir::diag::{Code, Diagnostic};
 
-/// What the driver loads.
+/// A compiled kernel that the driver can load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binary {
     /// Machine code of one architecture.
@@ -13,10 +13,11 @@ pub enum Binary {
 }
 
 impl Binary {
-    /// What a file holds. `name` is what messages call it by.
+    /// Takes the contents of a file. `name` is the file's name in messages.
     ///
     /// # Errors
-    /// [`Code::BadBinary`] where it is neither, or does not hold the kernel.
+    /// [`Code::BadBinary`] if the contents are neither machine code nor PTX, or do not contain the
+    /// kernel.
     pub fn read(name: &str, bytes: Vec<u8>, kernel: &str) -> Fallible<Binary> {
         let holds = bytes.windows(kernel.len().max(1)).any(|w| w == kernel.as_bytes());
         let binary = if bytes.starts_with(b"\x7fELF") {
@@ -29,11 +30,11 @@ impl Binary {
         };
         match holds {
             true => Ok(binary),
-            false => Err(bad(format!("`{name}` does not hold the kernel `{kernel}`"))),
+            false => Err(bad(format!("`{name}` does not contain the kernel `{kernel}`"))),
         }
     }
 
-    /// Machine code, or PTX.
+    /// The kind as a word: `cubin` or `ptx`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_told_apart() {
+    fn kinds_are_distinguished() {
         let read = |bytes: &[u8]| Binary::read("f", bytes.to_vec(), "gemm");
         assert_eq!(read(b"\x7fELF..gemm\0").map(|b| b.kind()), Ok("cubin"));
         assert_eq!(read(b".target sm_80\n.entry gemm()").map(|b| b.kind()), Ok("ptx"));

@@ -1,20 +1,19 @@
 //! Loads, launches and times printed kernels on a GPU, through the CUDA driver.
 //!
-//! Reading order: [`Binary`] (what is loaded), [`Arguments`] (what a kernel is given), and with the
-//! [`call`] (all kernels of a program as one function of the caller's tensors), and with the
-//! feature `gpu` the types that run it: `Gpu`, `Module`, `Function`, `Buffer`; `Work` is what can
-//! be timed.
+//! Reading order: [`Binary`] (a compiled kernel), [`Arguments`] (its arguments), [`call`] (all
+//! kernels of a program as one function of the caller's tensors). With the feature `gpu` there are
+//! also the types that run kernels: `Gpu`, `Module`, `Function`, `Buffer`, and `Work`, which can be
+//! timed.
 //!
-//! The driver is reached through the crate `cust`. Nothing is linked against CUDA:
-//! `driver/forwarders.rs` stands in for the driver's library and opens it at the first call, so a
-//! program with the feature `gpu` builds without a toolkit, starts without a driver, and says what
-//! is missing.
+//! The crate `cust` binds the driver. Nothing is linked against CUDA: `driver/forwarders.rs`
+//! replaces the driver's library and opens it at the first call. A program with the feature `gpu`
+//! therefore builds without a toolkit, starts without a driver, and reports what is missing.
 //!
-//! Clusters need no call of their own: a printed kernel states `__cluster_dims__`.
+//! Clusters need no special launch: a printed kernel states `__cluster_dims__`.
 //!
-//! Invariant: nothing panics; every refusal is one coded diagnostic. Invariant: a function that
-//! waits for the GPU waits for each piece of work for a time that the caller states, and no longer;
-//! only `Context::wait` waits without an end.
+//! Invariant: nothing panics; every error is one coded diagnostic. Invariant: a function that waits
+//! for the GPU waits at most for a time that the caller states for each piece of work. Only
+//! `Context::wait` has no limit.
 
 #![warn(missing_docs)]
 
@@ -50,7 +49,7 @@ pub fn has_gpu_support() -> bool {
     cfg!(feature = "gpu")
 }
 
-/// What a build without the feature `gpu` answers.
+/// The error of a build without the feature `gpu`.
 #[must_use]
 pub fn without_gpu() -> Box<carbyne_ir::diag::Diagnostic> {
     use carbyne_ir::diag::{Code, Diagnostic};
@@ -58,13 +57,13 @@ pub fn without_gpu() -> Box<carbyne_ir::diag::Diagnostic> {
         Diagnostic::new(
             Code::WithoutGpu,
             Default::default(),
-            "this carbyne was built without the part that runs kernels on a GPU",
+            "this carbyne was built without GPU support",
         )
-        .help("build it with `cargo build --release --features gpu`; that needs no CUDA toolkit"),
+        .help("build it with `cargo build --release --features gpu`, which needs no CUDA toolkit"),
     )
 }
 
-/// An error outside of any text.
+/// An error that belongs to no text.
 fn refused(
     code: carbyne_ir::diag::Code,
     message: impl Into<String>,

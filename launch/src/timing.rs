@@ -1,4 +1,4 @@
-//! What repeated launches took.
+//! Statistics of the times of repeated launches.
 
 /// Times of launches, in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -8,28 +8,28 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Of these launches.
+    /// The statistics of these launches.
     #[must_use]
     pub fn new(mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
         Timing { sorted: seconds }
     }
 
-    /// How many there were.
+    /// The number of launches.
     #[must_use]
     pub fn n_launches(&self) -> usize {
         self.sorted.len()
     }
 
-    /// The middle one; of an even number, the mean of the two in the middle. 0 where there were
-    /// none.
+    /// The median; for an even number, the mean of the two values in the middle. 0 without
+    /// launches.
     #[must_use]
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 
-    /// What so many of all launches took less than, from 0 to 1; between two launches in
-    /// proportion. 0 where there were none.
+    /// The quantile for `part` from 0 to 1, interpolated linearly between two launches. 0 without
+    /// launches.
     #[must_use]
     pub fn quantile(&self, part: f64) -> f64 {
         let Some(last) = self.sorted.len().checked_sub(1) else { return 0.0 };
@@ -38,27 +38,27 @@ impl Timing {
         below + (above - below) * at.fract()
     }
 
-    /// The shortest; 0 where there were none.
+    /// The shortest time; 0 without launches.
     #[must_use]
     pub fn min(&self) -> f64 {
         self.sorted.first().copied().unwrap_or(0.0)
     }
 }
 
-/// Times of launches that follow each other without a pause.
+/// Times of launches without pauses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sustained {
-    /// Of the last of them.
+    /// The last window of launches.
     pub timing: Timing,
-    /// How long the kernel was launched for, in seconds.
+    /// The total time of all launches, in seconds.
     pub seconds: f64,
-    /// Whether what a launch takes no longer changed.
+    /// Whether the time of a launch has settled.
     pub settled: bool,
 }
 
 impl Sustained {
-    /// Whether medians of launches that were measured together, one after the other, no longer
-    /// change: the last four lie within a hundredth of each other.
+    /// Whether the medians of consecutive windows have settled: the last four are within 1% of each
+    /// other.
     #[must_use]
     pub fn has_settled(windows: &[Timing]) -> bool {
         const ALIKE: usize = 4;

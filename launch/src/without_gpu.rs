@@ -1,20 +1,20 @@
-//! Stands for the parts that run kernels on a GPU where they are not built.
+//! A replacement of the types that run kernels on a GPU, for builds without the feature `gpu`.
 
 use crate::call::{Place, Plan, Word};
 use crate::{Binary, Fallible, without_gpu};
 use carbyne_codegen::CudaKernel;
 
-/// Compiled kernels that this build cannot run: all that is asked of them is refused.
+/// Compiled kernels that this build cannot run. All functions return an error.
 pub struct Devices;
 
 impl Devices {
-    /// Of compiled kernels.
+    /// Takes compiled kernels.
     #[must_use]
     pub fn new(_: Binary) -> Devices {
         Devices
     }
 
-    /// Refuses to load.
+    /// Returns an error.
     ///
     /// # Errors
     /// [`without_gpu`], always.
@@ -22,10 +22,10 @@ impl Devices {
         Err(without_gpu())
     }
 
-    /// Refuses to launch.
+    /// Returns an error.
     ///
     /// # Safety
-    /// Nothing is demanded here; a build with the feature `gpu` does.
+    /// No conditions; a build with the feature `gpu` has some.
     ///
     /// # Errors
     /// [`without_gpu`], always.
@@ -40,7 +40,7 @@ impl Devices {
         Err(without_gpu())
     }
 
-    /// Refuses to wait.
+    /// Returns an error.
     ///
     /// # Errors
     /// [`without_gpu`], always.

@@ -240,8 +240,8 @@ impl<'py> Given<'py> {
 
 /// Checks that the description is a tensor.
 fn whole(tensor: DlTensor) -> PyResult<DlTensor> {
-    // SAFETY: DLPack states that there is one extent per mode.
-    let whole = unsafe { tensor.whole() };
+    // SAFETY: DLPack states that there are as many extents as modes.
+    let whole = unsafe { tensor.checked() };
     whole.map_err(|e: NoTensor| PyBufferError::new_err(e.to_string()))
 }
 

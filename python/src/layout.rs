@@ -29,7 +29,7 @@ pub(crate) fn draw(layout: &str, tile: Option<&str>) -> PyResult<String> {
                 .ok_or_else(|| PyValueError::new_err("a thread-value layout has no swizzle"))?;
             tv::tv(plain, &parse::shape(tile).map_err(refused)?)
         }
-        None => grid::layout(&Field::of(&layout, 8), Unit::Element),
+        None => grid::layout(&Field::new(&layout, 8), Unit::Element),
     };
     Ok(svg::svg(&elide::elide(picture.map_err(refused)?, "`carbyne draw --whole`")))
 }

@@ -273,8 +273,8 @@ impl Exported {
         let (name, scalar) = (&parameter.name, parameter.scalar);
         if !parameter.is_number {
             let tensor = any.tensor().ok_or_else(|| self.other(name, any, "a tensor"))?;
-            // SAFETY: the tensors of tvm-ffi are DLPack tensors and live during the call.
-            let view = unsafe { tensor.whole().map(|tensor| tensor.view(false)) };
+            // SAFETY: tvm-ffi's tensors are DLPack's, and live while the function is called.
+            let view = unsafe { tensor.checked().map(|tensor| tensor.view(false)) };
             let view = view.map_err(|e| Refusal::new(c"ValueError", format!("`{name}` is {e}")))?;
             return Ok((Given::Tensor(view), view.address));
         }

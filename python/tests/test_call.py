@@ -54,14 +54,14 @@ def test_tensors_without_elements_are_taken(gemm: carbyne.Function) -> None:
     ("change", "said"),
     [
         (lambda a, b: (a.astype(np.float32), b), "`%A` has elements of float32"),
-        (lambda a, b: (a[0], b), "`%A` has the shape [M,K], and the tensor has [40]"),
-        (lambda a, b: (a[:, :16].copy(), b), "extent 0 of `%B` is 40, and 16 is wanted: `K` is 16 by extent 1 of `%A`"),
-        (lambda a, b: (a[:, ::2], b[::2]), "is wanted"),
-        (lambda a, b: (a, np.ascontiguousarray(b)), "stride 0 of `%B` is 17, and 1 is wanted"),
+        (lambda a, b: (a[0], b), "`%A` has the shape [M,K], but the tensor has [40]"),
+        (lambda a, b: (a[:, :16].copy(), b), "extent 0 of `%B` is 40, but must be 16: `K` is 16 because of extent 1 of `%A`"),
+        (lambda a, b: (a[:, ::2], b[::2]), "but must be"),
+        (lambda a, b: (a, np.ascontiguousarray(b)), "stride 0 of `%B` is 17, but must be 1"),
         (lambda a, b: (a[:, ::-1], b), "negative stride"),
         (lambda a, b: (np.ones((33, 39), np.float16), np.ones((17, 39), np.float16).T), "`K % 8 == 0` does not hold where K = 39"),
         (lambda a, b: (np.ones((4097, 40), np.float16), b), "`M <= 4096` does not hold where M = 4097"),
-        (lambda a, b: (np.ones((4097, 40), np.float16), b), "`M` is 4097 by extent 0 of `%A`"),
+        (lambda a, b: (np.ones((4097, 40), np.float16), b), "`M` is 4097 because of extent 0 of `%A`"),
     ],
 )
 def test_an_argument_that_does_not_fit_is_named(gemm, change, said) -> None:
@@ -78,14 +78,14 @@ def test_an_argument_that_does_not_fit_is_named(gemm, change, said) -> None:
 def test_a_tensor_that_is_missing_is_said_how_to_give(twice: carbyne.Function) -> None:
     with pytest.raises(carbyne.ArgumentError) as raised:
         twice(None)
-    assert raised.value.diagnostics[0].help == "give a tensor for it, by position or by its name"
+    assert raised.value.diagnostics[0].help == "pass a tensor for it, by position or by name"
 
 
 def test_an_extent_that_no_size_gives_is_named() -> None:
     text = "carbyne 2\nsym N where N >= 1, N <= 64\n%A:[2*N+1].f32.GL\n%B:[2*N+1].f32.GL\nBinaryPointwise.add @f (%A, %A) -> (%B)\n"
     f = carbyne.Program(text).jit("simulate")
     assert f(np.ones(7, np.float32)).shape == (7,)
-    with pytest.raises(carbyne.ArgumentError, match="extent 0 of `%A` is 8, and `.*` is that for no `N`"):
+    with pytest.raises(carbyne.ArgumentError, match="extent 0 of `%A` is 8, but no `N` makes `.*` equal to it"):
         f(np.ones(8, np.float32))
 
 
@@ -104,7 +104,7 @@ def test_a_size_of_another_type_is_refused_in_words(twice, size, error, said) ->
 
 def test_devices_are_named_with_their_numbers(twice: carbyne.Function) -> None:
     a, b = aligned(8, dtype=np.float32), aligned(8, dtype=np.float32)
-    with pytest.raises(carbyne.ArgumentError, match="lies on cpu:1, and `%A` on the CPU"):
+    with pytest.raises(carbyne.ArgumentError, match="lies on cpu:1, but `%A` on the CPU"):
         twice(Described(a), Described(b, (1, 1)))
     with pytest.raises(carbyne.ArgumentError, match="`%A` lies on cuda:3, and the simulator"):
         twice(Described(a, (2, 3)), Described(b, (2, 3)))
@@ -126,7 +126,7 @@ def test_a_function_has_a_signature_and_is_copied_and_pickled(gemm: carbyne.Func
         ((1, 2, 3), {}, "3 arguments do not fit"),
         ((), {"A": np.ones(3, np.float32), "X": 1}, "there is no argument `X`"),
         (([1.0, 2.0],), {}, "`A` is list, and a tensor is wanted"),
-        ((None,), {}, "`%A` is not given"),
+        ((None,), {}, "`%A` is missing"),
         ((3.5,), {}, "`A` is float, and a tensor is wanted"),
     ],
 )
@@ -145,8 +145,8 @@ def test_hostile_arrays_are_refused(twice: carbyne.Function) -> None:
         (np.array(["x"] * 8), np.empty(8, np.float32), "cannot be read by DLPack"),
         (one.astype(">f4"), np.empty(8, np.float32), "cannot be read by DLPack"),
         (one, frozen, "read-only"),
-        (one, one, "`%B` is written, and shares memory with `%A`"),
-        (one, np.empty(9, np.float32), "extent 0 of `%B` is 9, and 8 is wanted"),
+        (one, one, "`%B` is written, but shares memory with `%A`"),
+        (one, np.empty(9, np.float32), "extent 0 of `%B` is 9, but must be 8"),
     ):
         with pytest.raises(ValueError, match=".*") as raised:
             twice(a, b)
@@ -194,8 +194,8 @@ def test_a_size_that_no_shape_states_is_given_by_name() -> None:
     f = carbyne.Program(text).jit("simulate")
     wide = np.ones((4, 96), np.float32)
     assert (f(wide[:, :32]) == 2).all()
-    # A single row has no stride.
-    with pytest.raises(carbyne.ArgumentError, match="no shape states the size `L`"):
+    # A row alone has no stride.
+    with pytest.raises(carbyne.ArgumentError, match="no shape determines the size `L`"):
         f(wide[:1, :32])
     assert (f(wide[:1, :32], L=96) == 2).all()
     with pytest.raises(carbyne.ArgumentError, match="does not hold where L = 3"):
@@ -251,7 +251,7 @@ def test_packed_and_nested_tensors_are_refused_in_words() -> None:
     packed = "carbyne 2\n%A:[64].u4.GL\n%B:[64].u4.GL\nMove @f (%A) -> (%B)\n"
     nested = "carbyne 2\n%A:[((2,2),8):((1,16),2)].f32.GL\n%B:[4,8].f32.GL\nMove @f (%A) -> (%B)\n"
     for text, array in ((packed, np.zeros(32, np.uint8)), (nested, np.zeros(32, np.float32))):
-        with pytest.raises(ValueError, match="the simulator takes no tensor that is packed"):
+        with pytest.raises(ValueError, match="is packed or has a mode of several strides"):
             carbyne.Program(text).jit("simulate")(array)
 
 

@@ -872,7 +872,7 @@ def test_a_wrong_extent_is_named_before_the_stride_that_it_makes_wrong():
         assume(M > 0, M <= 8192)
         return X + 1
 
-    with pytest.raises(carbyne.ArgumentError, match="extent 1 of `%X` is 31, and 32 is wanted"):
+    with pytest.raises(carbyne.ArgumentError, match="extent 1 of `%X` is 31, but must be 32"):
         rows.jit("simulate")(np.ones((3, 31), np.float32))
 
 

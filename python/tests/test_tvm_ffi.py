@@ -104,9 +104,9 @@ def test_sizes_that_no_tensor_states_come_last() -> None:
         (lambda a, b, c: (1.5, b, c), TypeError, "`A` is a float, and a tensor is wanted"),
         (lambda a, b, c: ([a], b, c), TypeError, "`A` is a value of tvm-ffi's type"),
         (lambda a, b, c: (a.astype(np.float32), b, c), ValueError, "`%A` has elements of float32"),
-        (lambda a, b, c: (a[0], b, c), ValueError, "`%A` has the shape [M,K], and the tensor has [40]"),
-        (lambda a, b, c: (a, b, aligned(33, 18)), ValueError, "of `%C` is 18, and 17 is wanted"),
-        (lambda a, b, c: (a, np.ascontiguousarray(b), c), ValueError, "stride 0 of `%B` is 17, and 1 is wanted"),
+        (lambda a, b, c: (a[0], b, c), ValueError, "`%A` has the shape [M,K], but the tensor has [40]"),
+        (lambda a, b, c: (a, b, aligned(33, 18)), ValueError, "of `%C` is 18, but must be 17"),
+        (lambda a, b, c: (a, np.ascontiguousarray(b), c), ValueError, "stride 0 of `%B` is 17, but must be 1"),
         (lambda a, b, c: (aligned(33, 39), aligned(17, 39).T, c), ValueError, "`K % 8 == 0` does not hold"),
         (lambda a, b, c: (a, b, aligned(33 * 17 + 1)[1:].reshape(33, 17)), ValueError, "multiple of 16"),
     ],
@@ -120,16 +120,16 @@ def test_what_does_not_fit_is_named(gemm, change, kind, said) -> None:
 
 def test_a_result_shares_no_memory(scaled) -> None:
     a = aligned(64, 64, dtype=np.float32)
-    with pytest.raises(ValueError, match="`%B` is written, and shares memory with `%A`"):
+    with pytest.raises(ValueError, match="`%B` is written, but shares memory with `%A`"):
         scaled(a, 1.0, a)
 
 
 def test_tensors_of_another_device_are_refused(scaled) -> None:
     a, b = (aligned(64, 64, dtype=np.float32) for _ in range(2))
     there = on_gpu(a), on_gpu(b)
-    with pytest.raises(ValueError, match="`%B` lies on the CPU, and `%A` on cuda:0"):
+    with pytest.raises(ValueError, match="`%B` lies on the CPU, but `%A` on cuda:0"):
         scaled(there[0], 1.0, b)
-    with pytest.raises(ValueError, match="`%A` lies on cuda:0, and the simulator runs on the CPU"):
+    with pytest.raises(ValueError, match="`%A` lies on cuda:0, but the simulator runs on the CPU"):
         scaled(there[0], 1.0, there[1])
 
 

@@ -1,20 +1,20 @@
-//! Facts of the operands of a leaf, by which an atom is bound to it.
+//! Known layouts and offsets of a leaf's operands.
 
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, TensorId};
 
-/// Known layouts and values of a leaf's operands.
+/// Known layouts and offsets of a leaf's operands.
 pub trait Facts {
-    /// The modes of a tensor, with sizes and strides as far as they are known.
+    /// The modes of a tensor. Unknown sizes and strides are expressions.
     fn layout(&self, t: TensorId) -> Layout<Dim>;
 
-    /// A number that divides where the tensor begins, in scalars of its buffer. 0 where it begins
-    /// at 0, and where who executes the leaf looks at each address.
+    /// A divisor of the tensor's offset, in scalars of its buffer. 0 if the offset is 0, or if the
+    /// caller checks each address itself.
     fn divisor(&self, t: TensorId) -> i64;
 }
 
-/// Facts that hold for all values of symbols and loops, for all blocks and threads.
+/// The facts that hold for all values of symbols and loop variables, for all blocks and threads.
 #[derive(Copy, Clone, Debug)]
 pub struct Stated<'p>(pub &'p Program);
 

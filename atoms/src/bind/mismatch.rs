@@ -1,162 +1,163 @@
-//! Why an atom does not implement a spec: what differs, how near it came, what would fix it.
+//! The errors of [`super::bind()`]: how an atom differs from a spec, how near it is, and the help.
 
 use crate::Atom;
 use crate::bulk::BulkMismatch;
 use crate::descriptor::DescriptorMismatch;
 use crate::operand::Divisor;
-use crate::operand::places;
+use crate::operand::memory_names;
 use crate::tensor_map::NoMap;
 use crate::threads::ThreadsMismatch;
 use carbyne_ir::leaf::{Fact, listed};
 use carbyne_ir::scalar::Memory;
 use std::fmt;
 
-/// The first thing in which an atom differs from a spec. Ordered by nearness: later variants came
-/// closer to a match.
+/// The first difference between an atom and a spec. [`Mismatch::nearness`] orders them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mismatch {
-    /// It computes something else.
+    /// The atom computes another operation.
     Op {
-        /// What the row computes.
+        /// The operation of the atom.
         want: String,
     },
-    /// It has another number of operands.
+    /// The atom has another number of operands.
     Arity {
-        /// How many the row reads and writes.
+        /// How many operands the atom reads and writes.
         want: (usize, usize),
-        /// How many the spec reads and writes.
+        /// How many operands the spec reads and writes.
         found: (usize, usize),
     },
     /// An operand has another scalar type.
     Scalar {
-        /// The row's operand.
+        /// The atom's operand.
         operand: &'static str,
-        /// The row's unit.
+        /// The unit of the operand.
         want: String,
-        /// The tensor's scalar.
+        /// The scalar type of the tensor.
         found: String,
-        /// By how many bits they differ, and by 128 more a float and an integer: which of several
-        /// wrong types is nearest.
+        /// The difference of the widths in bits, plus 128 between a float and an integer. It tells
+        /// which of several wrong types is nearest.
         apart: i64,
-        /// Whether the row reads it, and its type has all values of the tensor's.
+        /// Whether the atom reads the operand, and its type can represent all values of the
+        /// tensor's type.
         holds: bool,
     },
-    /// An operand lies elsewhere.
+    /// An operand lies in another memory.
     Memory {
-        /// The row's operand.
+        /// The atom's operand.
         operand: &'static str,
-        /// Where the row allows.
+        /// The memories that the atom allows.
         want: String,
-        /// Where the tensor lies.
+        /// The memory of the tensor.
         found: String,
     },
-    /// An operand is read from memory by the row, and what decomposes MatMuls brings it to
-    /// registers. Not found by [`super::bind`], which asks for no body.
+    /// The atom reads an operand from memory, but the decomposition of MatMuls loads it to
+    /// registers. Not found by [`super::bind()`], which does not decompose.
     FromMemory {
-        /// The row's operand.
+        /// The atom's operand.
         operand: &'static str,
-        /// Where the row reads it.
+        /// The memories from which the atom reads it.
         want: String,
-        /// Threads that execute it together.
+        /// The number of threads that execute the atom together.
         threads: i64,
     },
-    /// It is executed by another number of threads.
+    /// The threads of the spec are not groups of the atom.
     Threads {
-        /// The row's.
+        /// The threads that the atom needs.
         want: String,
-        /// The spec's.
+        /// The threads of the spec.
         found: String,
     },
     /// A thread holds another number of values.
     Values {
-        /// The row's operand.
+        /// The atom's operand.
         operand: &'static str,
-        /// Values of one thread in the row.
+        /// The number of values of one thread in the atom.
         want: i64,
-        /// In the spec.
+        /// The number of values of one thread in the spec.
         found: i64,
-        /// Whether they are those of threads together, each of which has a part.
+        /// Whether several threads share the values of the tensor.
         shared: bool,
     },
-    /// A literal, which is one value, stands where the row takes several.
+    /// The spec has a literal, which is one value, for an operand of several values.
     Literal {
-        /// The row's operand.
+        /// The atom's operand.
         operand: &'static str,
-        /// Values of one thread in the row.
+        /// The number of values of one thread in the atom.
         want: i64,
     },
-    /// The row multiplies by the reciprocal of a literal, and something else stands there.
+    /// The atom multiplies by the reciprocal of a literal, but the spec has another operand.
     Divisor {
-        /// The row's operand.
+        /// The atom's operand.
         operand: &'static str,
-        /// Which literals it takes.
+        /// The literals that the atom takes.
         want: Divisor,
-        /// The operand that was found.
+        /// The operand of the spec.
         found: String,
     },
-    /// The values of a thread are not where the row wants them.
+    /// The values of a thread are in another order than the atom needs.
     Order {
-        /// The row's operand.
+        /// The atom's operand.
         operand: &'static str,
-        /// What is wanted.
+        /// The order that the atom needs.
         want: String,
-        /// What the view has.
+        /// The layout of the view.
         found: String,
     },
     /// No descriptor describes the operand.
     Descriptor {
-        /// The row's operand.
+        /// The atom's operand.
         operand: &'static str,
-        /// Why not.
+        /// The reason.
         why: DescriptorMismatch,
     },
-    /// An operand that one descriptor names is not the same for every thread.
+    /// An operand with one descriptor differs between the threads of a group.
     Uniform {
-        /// The row's operand.
+        /// The atom's operand.
         operand: &'static str,
-        /// The first thread of a group whose operand begins elsewhere.
+        /// The first thread of a group whose operand begins at another address.
         thread: i64,
     },
-    /// The address is not known to be aligned.
+    /// The address may not be aligned.
     Align {
-        /// The row's operand.
+        /// The atom's operand.
         operand: &'static str,
-        /// Bytes.
+        /// The alignment that the atom needs, in bytes.
         want: i64,
-        /// Bytes that are known.
+        /// The known alignment, in bytes.
         found: i64,
-        /// What would have to be stated of symbols for it to be aligned, where that would do and
-        /// was looked for.
+        /// Facts about symbols under which it would be aligned. Empty if there are none, or if
+        /// nobody has looked for them.
         facts: Vec<Fact>,
     },
-    /// Tiles reach over the end of a mode, and the row does not access what is inside alone.
+    /// A tile may be partial, and the atom cannot access only the elements inside.
     Partial {
-        /// The tensor of which some elements are not there.
+        /// The tensor with the partial tile.
         tensor: String,
-        /// What is wrong.
+        /// The reason.
         why: Why,
     },
-    /// It moves another amount, or completes otherwise.
+    /// The atom moves another amount of data, or completes in another way.
     Bulk(BulkMismatch),
-    /// Elements would end in other places than the enclosing Move says. Not found by
-    /// [`super::bind`], which looks at no other spec.
+    /// Elements would end up in other places than the enclosing Move says. Not found by
+    /// [`super::bind()`], which considers no other spec.
     Relation {
-        /// What goes wrong first.
+        /// The first wrong element, as text.
         detail: String,
     },
-    /// All else fits, but it adds to what the spec sets.
+    /// Everything else fits, but the atom adds to its output, and the spec sets it.
     Accumulates,
 }
 
 impl Mismatch {
-    /// Of a row that reads an operand from memory alone.
+    /// The mismatch for an atom that reads an operand from memory only. `None` for other atoms.
     pub fn from_memory(atom: &Atom) -> Option<Self> {
         let operand = atom.operands.iter().find(|o| !o.allows(Memory::Rf))?;
-        let (want, threads) = (places(operand.memory), atom.group);
+        let (want, threads) = (memory_names(operand.memory), atom.group);
         Some(Mismatch::FromMemory { operand: operand.name, want, threads })
     }
 
-    /// With the facts that would make it match, where they are about alignment and not known yet.
+    /// Adds the facts under which the atom would match, if the mismatch is about alignment and has
+    /// none yet.
     #[must_use]
     pub fn lacking(mut self, missing: impl FnOnce() -> Vec<Fact>) -> Self {
         if let Mismatch::Align { facts, .. } = &mut self
@@ -167,7 +168,7 @@ impl Mismatch {
         self
     }
 
-    /// Facts about symbols that are not stated, and that stand between the atom and the spec.
+    /// The facts about symbols that would make the atom match.
     pub fn facts(&self) -> &[Fact] {
         match self {
             Mismatch::Align { facts, .. }
@@ -180,7 +181,7 @@ impl Mismatch {
         }
     }
 
-    /// Larger came nearer.
+    /// How near the atom is to a match, as an ordered pair. Larger is nearer.
     pub fn nearness(&self) -> (u32, i64) {
         let apart = match self {
             Mismatch::Scalar { apart, .. } => *apart,
@@ -200,7 +201,7 @@ impl Mismatch {
             Mismatch::Values { .. } | Mismatch::Literal { .. } | Mismatch::Divisor { .. } => 4,
             Mismatch::Order { .. } | Mismatch::Descriptor { .. } | Mismatch::Uniform { .. } => 5,
             Mismatch::Align { .. } | Mismatch::Partial { .. } => 6,
-            // It is a copy of boxes by a map, and hardware has no such map.
+            // The atom copies boxes by a tensor map, and the hardware has no such tensor map.
             Mismatch::Bulk(BulkMismatch::Map(_)) => 6,
             Mismatch::Bulk(_) => 4,
             Mismatch::Relation { .. } => 7,
@@ -208,76 +209,79 @@ impl Mismatch {
         }
     }
 
-    /// An action that would make the atom match.
+    /// The help: an action that would make the atom match.
     pub fn help(&self) -> String {
         match self {
             Mismatch::Op { want } => format!("write the spec as {want}"),
             Mismatch::Arity { want: (reads, writes), .. } => {
-                format!("give it {reads} inputs and {writes} outputs")
+                format!("give the spec {reads} inputs and {writes} outputs")
             }
             Mismatch::Scalar { want, found, holds: true, .. } => {
-                format!("convert {found} to {want}, which loses nothing: `cast(%x, {want})`")
+                format!("convert {found} to {want} without loss: `cast(%x, {want})`")
             }
             Mismatch::Scalar { operand, want, .. } => {
                 format!("declare operand {operand} as {want}, or compute in another type")
             }
             Mismatch::Memory { operand, want, found } => match want.contains("GL") {
-                // Nobody moves data to global memory for the sake of an instruction.
-                true => format!("leave `atom=` out, or name an instruction for {found}"),
-                false => format!("put operand {operand} in {want}, by a Move of its own"),
+                // Moving data to global memory for the sake of one instruction never pays.
+                true => format!("remove `atom=`, or name an atom for operands in {found}"),
+                false => format!("move operand {operand} to {want} first, by a separate Move"),
             },
             Mismatch::FromMemory { want, threads, .. } => format!(
-                "leave the factors of the MatMul of tiles in {want}, and give it a multiple of {threads} threads and \
-                 tiles that the instruction's extents divide"
+                "leave the factors of the MatMul of tiles in {want}, and give it a multiple of \
+                 {threads} threads and tiles that are multiples of the instruction's tile"
             ),
             Mismatch::Threads { want, .. } => format!("run the spec on {want}"),
             Mismatch::Values { operand, shared: true, .. } => {
                 format!(
-                    "write `.mine` behind operand {operand}, a thread's own values, or move it by all threads that share it"
+                    "write `.mine` after operand {operand} for the part of one thread, or let all \
+                     threads that share it execute the Move together"
                 )
             }
             Mismatch::Values { operand, want, .. } => {
                 format!("give each thread {want} values of operand {operand}")
             }
             Mismatch::Literal { .. } => {
-                "fill a register tensor with the literal by an Init, and name the tensor".to_owned()
+                "initialize a register tensor with the literal by an Init, and use this tensor"
+                    .to_owned()
             }
             Mismatch::Order { operand, want, .. } => {
-                format!("lay operand {operand} out so that its values are {want}")
+                format!("change the layout of operand {operand} so that its values are {want}")
             }
-            Mismatch::Divisor { .. } => {
-                "leave `atom=` out, or divide by such a literal".to_owned()
-            }
+            Mismatch::Divisor { .. } => "remove `atom=`, or divide by such a literal".to_owned(),
             Mismatch::Descriptor { why, .. } => why.help(),
             Mismatch::Uniform { operand, .. } => {
                 format!("give all threads of a group the same view of operand {operand}")
             }
             Mismatch::Align { operand, want, facts, .. } => match &facts[..] {
-                [] => format!("align operand {operand} to {want} bytes: base, strides and index"),
-                facts => format!("state `where {}`, if it is so", listed(facts)),
+                [] => format!("align base, strides and index of operand {operand} to {want} bytes"),
+                facts => format!("state `where {}` if this always holds", listed(facts)),
             },
             Mismatch::Partial { why, .. } => match why {
-                Why::Cut { n: ..=1, .. } => "give the tensor extents that are known".to_owned(),
-                Why::Cut { n, fact: None } => {
-                    format!("move fewer than {n} elements at once, or pad the tensor so that {n} divide it")
-                }
+                Why::Cut { n: ..=1, .. } => "give the tensor constant extents".to_owned(),
+                Why::Cut { n, fact: None } => format!(
+                    "move fewer than {n} elements at once, or pad the tensor to a multiple of {n}"
+                ),
                 Why::Cut { fact: Some(fact), .. } => {
-                    format!("state `where {fact}` of the symbol, or move fewer elements at once")
+                    format!("state `where {fact}`, or move fewer elements at once")
                 }
                 Why::Registers => {
-                    "copy to registers first, or by an atom that counts its bytes".to_owned()
+                    "copy to registers first, or use an atom with a byte count (`valid=`)"
+                        .to_owned()
                 }
-                Why::Copy => "copy the elements to registers by a Move of its own".to_owned(),
-                Why::Whole => {
-                    "copy a box of a tensor map, `%A.tensormap([128,64])`, which ends where the tensor does".to_owned()
-                }
+                Why::Copy => "copy the elements to registers first, by a separate Move".to_owned(),
+                Why::Whole => "copy a box of a tensor map, which ends where the tensor ends: \
+                               `%A.tensormap([128,64])`"
+                    .to_owned(),
             },
             Mismatch::Bulk(mismatch) => mismatch.help(),
             Mismatch::Relation { .. } => {
                 "change the view of the source, or the thread-value layout of the destination"
                     .to_owned()
             }
-            Mismatch::Accumulates => "set the output with an Init, then write MatMul".to_owned(),
+            Mismatch::Accumulates => {
+                "set the output by an Init first, and write MatMul instead of MatMul.set".to_owned()
+            }
         }
     }
 }
@@ -292,53 +296,64 @@ impl fmt::Display for Mismatch {
                 want.0, want.1, found.0, found.1
             ),
             Mismatch::Scalar { operand, want, found, .. } => {
-                write!(f, "operand {operand} is {want}, found {found}")
+                write!(f, "operand {operand} must be {want}, but is {found}")
             }
             Mismatch::Memory { operand, want, found } => {
-                write!(f, "operand {operand} lies in {want}, found {found}")
+                write!(f, "operand {operand} must lie in {want}, but lies in {found}")
             }
             Mismatch::FromMemory { operand, want, threads } => write!(
                 f,
-                "reads operand {operand} from {want}, by {threads} threads together; the body that decompose has \
-                 written brings both factors to registers"
+                "reads operand {operand} from {want} by {threads} threads together, but the body \
+                 that decompose has written loads both factors to registers"
             ),
             Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
             Mismatch::Values { operand, want, found, shared } => {
                 let of = if *shared { ", which threads share" } else { "" };
-                write!(f, "operand {operand} has {want} values a thread, found {found}{of}")
+                write!(f, "operand {operand} has {want} values per thread, found {found}{of}")
             }
             Mismatch::Literal { operand, want } => {
-                write!(f, "operand {operand} is {want} values of a thread, a literal is one")
+                write!(f, "operand {operand} has {want} values per thread, but a literal is one")
             }
             Mismatch::Divisor { operand, want, found } => {
-                write!(f, "operand {operand} is {want}, found {found}")
+                write!(f, "operand {operand} must be {want}, but is {found}")
             }
             Mismatch::Order { operand, want, found } => {
-                write!(f, "values of operand {operand} are {want}, found {found}")
+                write!(f, "values of operand {operand} must be {want}, but are {found}")
             }
             Mismatch::Descriptor { operand, why } => write!(f, "operand {operand}: {why}"),
             Mismatch::Uniform { operand, thread } => {
                 write!(f, "operand {operand} begins elsewhere for thread {thread} of its group")
             }
             Mismatch::Align { operand, want, found, .. } => {
-                write!(f, "operand {operand} is aligned to {want} bytes, known are {found}")
+                write!(
+                    f,
+                    "operand {operand} must be aligned to {want} bytes, but is known to be aligned \
+                     to {found} only"
+                )
             }
             Mismatch::Partial { tensor, why } => match why {
                 Why::Cut { n, .. } => {
                     write!(
                         f,
-                        "accesses {n} elements of {tensor} at once, which may end between them"
+                        "accesses {n} elements of {tensor} at once, but the tensor may end between \
+                         them"
                     )
                 }
                 Why::Registers => {
-                    write!(f, "elements of {tensor} may not be there, for which it writes no zeros")
+                    write!(
+                        f,
+                        "elements of {tensor} may be outside of it, and the atom cannot write \
+                         zeros for them"
+                    )
                 }
-                Why::Copy => write!(f, "elements of {tensor} may not be there"),
-                Why::Whole => write!(f, "moves all of {tensor}, of which a part may not be there"),
+                Why::Copy => write!(f, "elements of {tensor} may be outside of it"),
+                Why::Whole => {
+                    write!(f, "moves whole tiles, but tiles of {tensor} may be partial")
+                }
             },
             Mismatch::Bulk(mismatch) => write!(f, "{mismatch}"),
             Mismatch::Relation { detail } => f.write_str(detail),
-            Mismatch::Accumulates => f.write_str("adds to its output and never sets it"),
+            Mismatch::Accumulates => f.write_str("adds to its output, but the spec sets it"),
         }
     }
 }
@@ -357,19 +372,19 @@ impl From<BulkMismatch> for Mismatch {
     }
 }
 
-/// Why a leaf cannot access a tensor of which some elements are not there.
+/// Why a leaf cannot access a tensor with partial tiles.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Why {
-    /// Some of the values that are accessed at once may be inside and others not.
+    /// Some of the values that one access covers may be inside, and others outside.
     Cut {
-        /// How many there are.
+        /// The number of values of one access.
         n: i64,
-        /// A fact that would keep them together.
+        /// A fact under which all values are inside or outside together.
         fact: Option<Fact>,
     },
-    /// Zeros are written for elements that are not there, and only to registers.
+    /// Elements outside are replaced by zeros, which is possible in registers only.
     Registers,
-    /// Zeros stand for elements that are not there, in copies.
+    /// Elements outside are replaced by zeros, which is possible in copies only.
     Copy,
     /// The atom copies whole vectors.
     Whole,

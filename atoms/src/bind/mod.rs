@@ -1,18 +1,19 @@
-//! Whether an atom implements a leaf spec, with what for which operand; or the first thing in which
-//! they differ. This is the one statement of it: matcher, solver, printer, simulator and `explain`
-//! ask here.
+//! Decides whether an atom implements a leaf spec. The result is a [`Binding`], which assigns the
+//! spec's tensors and literals to the atom's operands, or a [`Mismatch`], the first difference.
+//! This is the only implementation of the decision: matcher, solver, printer, simulator and
+//! `explain` call it.
 //!
-//! [`bind()`] judges a leaf that is written out: operation, scalar types, memories, threads, how
-//! many values a thread has, their order and their alignment. What is compared of an operand is the
-//! *function* from (thread, value) to addresses, never its spelling. A search that knows a part of
-//! this asks what `bind` is made of: [`operation`], [`unit()`], [`scalar`], [`place`],
-//! [`literals`], [`groups`], [`aligned`].
+//! [`bind()`] judges a complete leaf: operation, scalar types, memories, threads, the number of
+//! values per thread, their order and their alignment. For each operand it compares the *function*
+//! from (thread, value) to addresses, never its spelling. A search that knows only a part of a leaf
+//! calls the parts of `bind`: [`operation`], [`unit()`], [`scalar`], [`memory`], [`literals`],
+//! [`groups`], [`aligned`].
 //!
-//! What is known of sizes and places are [`Facts`]: of a text what holds for all values of its
-//! symbols, of a program that is executed what holds for those that are given.
+//! [`Facts`] provides known sizes and addresses. [`Stated`] provides those that hold for all values
+//! of a text's symbols. The simulator provides those of an execution with given values.
 //!
-//! Whether elements end where the spec around the leaf says is no question of one leaf, and not
-//! asked here.
+//! `bind` does not check whether elements end up where the spec around the leaf says. That is a
+//! question about several leaves, for `decompose`.
 
 mod facts;
 mod mismatch;
@@ -28,20 +29,20 @@ pub use refusal::{no_atom, not_by};
 
 use crate::atom::{Atom, Elem, Extent, OperandAccess};
 use crate::bulk::{BulkCopy, BulkMismatch, bulk_copy};
-use crate::operand::{AtomOperand, places};
+use crate::operand::{AtomOperand, memory_names};
 use crate::threads::executed_by;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
 
-/// An atom that implements a spec, and what fills its operands.
+/// An atom that implements a spec, and the operands that the spec gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binding {
-    /// The atom's name.
+    /// The name of the atom.
     pub atom: &'static str,
-    /// One entry an operand of the atom, in their order.
+    /// One entry per operand of the atom, in the atom's order.
     pub operands: Vec<Operand>,
-    /// Of a bulk atom what it moves; none of others.
+    /// For a bulk atom: what it copies. `None` for other atoms.
     pub bulk: Option<BulkCopy>,
 }
 
@@ -53,7 +54,7 @@ pub fn bind(p: &Program, id: SpecId, atom: &Atom) -> Result<Binding, Mismatch> {
     bind_with(p, id, atom, &Stated(p))
 }
 
-/// The same, by what is known of the operands.
+/// Binds an atom to a leaf of a program, with given facts about the operands.
 ///
 /// # Errors
 /// The first difference.
@@ -73,7 +74,7 @@ pub fn bind_with(
         })
     };
     tensors().try_for_each(|(operand, t)| unit(p.scalar_of(t), operand).map(drop))?;
-    tensors().try_for_each(|(operand, t)| place(p.buffer_of(t).memory, operand))?;
+    tensors().try_for_each(|(operand, t)| memory(p.buffer_of(t).memory, operand))?;
     literals(spec, atom)?;
     executed_by(p, spec, atom)?;
     if atom.extent != Extent::Tile {
@@ -100,14 +101,14 @@ pub fn bind_with(
     Ok(Binding { atom: atom.name, operands, bulk: None })
 }
 
-/// The kind whose atoms are compared with a spec of that kind: those that only add are near to
-/// setting.
+/// The kind of spec with whose atoms a spec of this kind is compared. A `MatMul.set` is compared
+/// with all atoms for MatMul: an atom that can only add is a near miss.
 pub fn compared(kind: SpecKind) -> SpecKind {
     if kind == SpecKind::MatMulSet { SpecKind::MatMul } else { kind }
 }
 
-/// That the atom computes what specs of that kind do. Whether it also sets what it adds to is
-/// judged last.
+/// Checks that the atom computes the operation of specs of this kind. Whether the atom can also set
+/// its output, as `MatMul.set` needs, is checked last.
 ///
 /// # Errors
 /// [`Mismatch::Op`]
@@ -118,7 +119,7 @@ pub fn operation(kind: SpecKind, atom: &Atom) -> Result<(), Mismatch> {
     }
 }
 
-/// How many scalars of that type make one unit of the operand.
+/// The number of scalars of this type in one unit of the operand.
 ///
 /// # Errors
 /// [`Mismatch::Scalar`]
@@ -126,7 +127,7 @@ pub fn unit(found: Scalar, operand: &AtomOperand) -> Result<i64, Mismatch> {
     operand.elem.scalars_per_unit(found).ok_or_else(|| other_scalar(found, operand))
 }
 
-/// That a scalar of that type is one unit of the operand.
+/// Checks that one unit of the operand is exactly one scalar of this type.
 ///
 /// # Errors
 /// [`Mismatch::Scalar`]
@@ -134,11 +135,12 @@ pub fn scalar(found: Scalar, operand: &AtomOperand) -> Result<(), Mismatch> {
     if operand.is_of(found) { Ok(()) } else { Err(other_scalar(found, operand)) }
 }
 
-/// Bits by which an integer and a float are apart, besides their widths.
+/// The distance between an integer and a float, in addition to the difference of their widths in
+/// bits.
 const OTHER_KIND: i64 = 128;
 
 fn other_scalar(found: Scalar, operand: &AtomOperand) -> Mismatch {
-    // Integers that become floats are added and multiplied inexactly: any other integers are
+    // Conversion of integers to floats makes sums and products inexact. All other integers are
     // nearer.
     let kind = match operand.elem {
         Elem::Scalar(own) if own.is_float() != found.is_float() => OTHER_KIND,
@@ -153,23 +155,23 @@ fn other_scalar(found: Scalar, operand: &AtomOperand) -> Mismatch {
     }
 }
 
-/// That the operand may lie there.
+/// Checks that the operand may lie in this memory.
 ///
 /// # Errors
 /// [`Mismatch::Memory`]
-pub fn place(found: Option<Memory>, operand: &AtomOperand) -> Result<(), Mismatch> {
+pub fn memory(found: Option<Memory>, operand: &AtomOperand) -> Result<(), Mismatch> {
     match found.is_some_and(|m| operand.allows(m)) {
         true => Ok(()),
         false => Err(Mismatch::Memory {
             operand: operand.name,
-            want: places(operand.memory),
+            want: memory_names(operand.memory),
             found: found.map_or("no memory", Memory::as_str).to_owned(),
         }),
     }
 }
 
-/// That literals stand where the atom takes one value or wants one; where it takes several it takes
-/// a tensor.
+/// Checks the literals of a spec: an atom with a literal divisor needs a literal, and an operand of
+/// several values must not be a literal.
 ///
 /// # Errors
 /// [`Mismatch::Literal`], [`Mismatch::Divisor`]
@@ -192,7 +194,7 @@ pub fn literals(spec: &Spec, atom: &Atom) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// That so many threads are whole groups of the atom.
+/// Checks that this number of threads consists of whole groups of the atom.
 ///
 /// # Errors
 /// [`Mismatch::Threads`]
@@ -206,15 +208,15 @@ pub fn groups(threads: i64, atom: &Atom) -> Result<(), Mismatch> {
     }
 }
 
-/// That the atom moves all that its tiles hold, and not as much as a number says.
+/// Checks that the atom moves whole tiles, and not a number of bytes that `valid=` states.
 ///
 /// # Errors
 /// [`Mismatch::Bulk`]
-pub fn whole(atom: &Atom) -> Result<(), Mismatch> {
+pub fn moves_whole_tile(atom: &Atom) -> Result<(), Mismatch> {
     if atom.counts() { Err(BulkMismatch::Valid(true).into()) } else { Ok(()) }
 }
 
-/// Inputs fill the operands that are only read, in order; outputs the written ones.
+/// Assigns inputs to the operands that are only read, in order, and outputs to the written ones.
 fn fill(spec: &Spec, atom: &Atom) -> Result<Vec<Operand>, Mismatch> {
     let (reads, writes): (Vec<_>, Vec<_>) =
         atom.operands.iter().partition(|o| o.access == OperandAccess::Read);
@@ -232,7 +234,7 @@ fn fill(spec: &Spec, atom: &Atom) -> Result<Vec<Operand>, Mismatch> {
     Ok(atom.operands.iter().filter_map(next).collect())
 }
 
-/// That nothing is asked of an atom of one tile that only bulk atoms do.
+/// Checks that a spec asks for nothing that only bulk atoms do.
 fn plain(
     p: &Program,
     spec: &Spec,

@@ -1,23 +1,24 @@
-//! What is demanded of the values of one operand: how many, in which order, where.
+//! The checks of [`super::bind()`] on the values of one operand: number, order, address.
 
 use super::facts::Facts;
 use super::mismatch::Mismatch;
 use crate::atom::Atom;
 use crate::descriptor;
-use crate::missing;
+use crate::missing_facts;
 use crate::operand::AtomOperand;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, Spec, TensorId};
 use carbyne_ir::scalar::Memory;
 
-/// Scalars that one thread gives to the operand.
+/// The number of scalars that one thread gives to the operand.
 fn n_scalars(p: &Program, t: TensorId, operand: &AtomOperand) -> i64 {
     let per_unit = operand.elem.scalars_per_unit(p.scalar_of(t)).unwrap_or(1);
     operand.n_values().saturating_mul(per_unit)
 }
 
-/// A thread has as many values as the atom takes of it, in a tensor of its own.
+/// Checks that a thread has as many values as the atom needs, in a tensor that no other thread
+/// shares.
 pub(super) fn values(
     p: &Program,
     t: TensorId,
@@ -34,7 +35,7 @@ pub(super) fn values(
     }
 }
 
-/// Values that an access covers together follow one another.
+/// Checks that the values that one access covers are consecutive.
 pub(super) fn order(
     p: &Program,
     t: TensorId,
@@ -53,15 +54,15 @@ pub(super) fn order(
         want: format!("runs of {run} consecutive elements, `{run}:1`"),
         found,
     };
-    let places = places(p, &layout, n).ok_or_else(|| wrong(shown(p, &layout)))?;
+    let places = offsets(p, &layout, n).ok_or_else(|| wrong(shown(p, &layout)))?;
     let runs = || places.chunks(run as usize);
     if runs().any(|run| (run[0]..).zip(run).any(|(want, at)| want != *at)) {
         return Err(wrong(shown(p, &layout)));
     }
-    // In registers a run also starts where a register of that width starts.
+    // In registers, a run also begins at the beginning of a register of that width.
     let starts = runs().all(|r| r[0] % run == 0) && facts.divisor(t) % run == 0;
     if memory.is_per_thread() && !starts {
-        return Err(wrong(format!("{}, not starting at a multiple of {run}", shown(p, &layout))));
+        return Err(wrong(format!("{}, not at a multiple of {run}", shown(p, &layout))));
     }
     Ok(())
 }
@@ -70,23 +71,23 @@ fn shown(p: &Program, layout: &Layout<Dim>) -> String {
     layout.to_fixed().map_or_else(|| layout.display_in(&p.arena), |fixed| fixed.to_string())
 }
 
-/// Where the first `n` elements lie from where the tensor begins; none where that is not known.
-fn places(p: &Program, layout: &Layout<Dim>, n: i64) -> Option<Vec<i64>> {
+/// The offsets of the first `n` elements from the tensor's origin. `None` if they are unknown.
+fn offsets(p: &Program, layout: &Layout<Dim>, n: i64) -> Option<Vec<i64>> {
     if let Some(fixed) = layout.to_fixed() {
         return Some((0..n).map(|i| fixed.at(i)).collect());
     }
     (0..n).map(|i| layout.at_in(&p.arena, Dim::Const(i)).ok()?.as_const()).collect()
 }
 
-/// That an operand that is read with what lies around it is in memory whose aligned vectors are the
-/// tensor's own.
+/// Checks an operand whose aligned vectors are read ([`AtomOperand::around`]): the vectors must lie
+/// within the tensor's own memory.
 ///
 /// # Errors
 /// [`Mismatch::Align`], [`Mismatch::Memory`]
 pub fn around(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mismatch> {
     let buffer = p.buffer_of(t);
     if operand.around > 0 && buffer.gather.is_some() {
-        let want = format!("{}, side by side", crate::operand::places(operand.memory));
+        let want = format!("{}, contiguous", crate::operand::memory_names(operand.memory));
         let operand = operand.name;
         return Err(Mismatch::Memory { operand, want, found: "gathered".to_owned() });
     }
@@ -97,8 +98,8 @@ pub fn around(p: &Program, t: TensorId, operand: &AtomOperand) -> Result<(), Mis
     Ok(())
 }
 
-/// The first address of a thread is aligned as the atom demands, and a swizzle keeps together what
-/// it covers.
+/// Checks that the first address of a thread is aligned as the atom needs, and that a swizzle does
+/// not split the bytes that the address covers.
 pub(super) fn alignment(
     p: &Program,
     t: TensorId,
@@ -111,17 +112,19 @@ pub(super) fn alignment(
         return Ok(());
     }
     let offset = match facts.divisor(t) {
-        0 => operand.align, // Offset zero is aligned to anything.
+        0 => operand.align, // Offset 0 is aligned to anything.
         d => power_of_two(d.saturating_mul(buffer.scalar.bits()) / 8),
     };
     let mut found = offset.min(buffer.align);
     if let Some(swizzle) = buffer.swizzle {
         found = found.min(1 << swizzle.base().min(30));
     }
-    aligned(found, operand).map_err(|m| m.lacking(|| missing::begins_aligned(p, t, operand.align)))
+    aligned(found, operand)
+        .map_err(|m| m.lacking(|| missing_facts::begins_aligned(p, t, operand.align)))
 }
 
-/// A descriptor names the operand, the same one for every thread of a group.
+/// Checks that one descriptor names the operand, and that the descriptor is equal for all threads
+/// of a group.
 pub(super) fn described(
     p: &Program,
     spec: &Spec,
@@ -131,7 +134,7 @@ pub(super) fn described(
 ) -> Result<(), Mismatch> {
     descriptor::of_operand(p, t, operand)
         .map_err(|why| Mismatch::Descriptor { operand: operand.name, why })?;
-    // Evaluated with loops and blocks at their first values; the simulator looks at all of them.
+    // Evaluated for the first values of loops and blocks only. The simulator checks all of them.
     let offset = p.tensors[t].offset;
     let Some(threads) = spec.exec.map(|e| &p.threads[e.threads]) else { return Ok(()) };
     let (Dim::Const(first), Some(layout)) = (threads.offset, threads.concat().to_fixed()) else {
@@ -153,8 +156,8 @@ fn power_of_two(n: i64) -> i64 {
     if n <= 0 { 1 } else { 1 << n.trailing_zeros().min(30) }
 }
 
-/// Checks that an address of the operand, known to be aligned to `found` bytes, is aligned as the
-/// atom demands.
+/// Checks that an address that is known to be aligned to `found` bytes is aligned as the atom
+/// needs.
 ///
 /// # Errors
 /// [`Mismatch::Align`]

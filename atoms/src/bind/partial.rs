@@ -1,10 +1,11 @@
-//! Values that there are not: which of an operand's values a leaf accesses where tiles reach over
-//! the end of a mode.
+//! Partial tiles: which values of an operand a leaf accesses if the tile reaches over the end of a
+//! tensor's mode.
 //!
-//! A leaf accesses all values of a thread at once, or the first so many of them where its atom
-//! counts. So either all of them are inside or none is, which follows from divisors of extents and
-//! coordinates, or they end where one mode does. A copy whose values may end between each other is
-//! made of each of them alone where they do not all exist.
+//! A leaf accesses all values of a thread at once, or the first n of them if its atom counts. So
+//! three cases are possible. Either all values are inside or all are outside; this follows from
+//! divisors of extents and coordinates. Or the atom counts, and the values end where one mode ends.
+//! Or the leaf is a copy, which is split: it copies all values at once if all are inside, and one
+//! by one otherwise.
 
 use super::mismatch::{Mismatch, Why};
 use crate::atom::{Atom, OperandAccess};
@@ -13,26 +14,27 @@ use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::{Bound, Operand, Program, Spec, TensorId};
 
-/// Vectors have no more elements: larger divisors say nothing about them.
+/// The largest number of elements of a vector. Larger divisors say nothing about vectors.
 const MAX_DIVISOR: i64 = 1024;
 
-/// Which values of an operand there are.
+/// The conditions under which values of an operand are inside.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Inside {
-    /// All of them, where each of these numbers is below the other; else none.
+    /// All values are inside if each first number is below its second number. Otherwise all are
+    /// outside.
     whole: Vec<(Dim, Dim)>,
-    /// Of those each whose coordinate is below an extent.
+    /// In addition, the coordinate of each value must be below the extent of each of these bounds.
     apart: Vec<Apart>,
 }
 
-/// The first is below the second.
+/// A condition: the first number is below the second.
 type Pair = (Dim, Dim);
 
-/// Values of which some may be inside and others not.
+/// Values of which some may be inside and others outside, along one bounded mode.
 #[derive(Clone, Debug, PartialEq)]
 struct Apart {
-    /// Where the first so many are inside, how many: none where this is not positive, all where it
-    /// is more than there are.
+    /// If the values inside are always the first ones: their number. None is inside if it is 0 or
+    /// less, all are if it exceeds their number.
     leading: Option<Dim>,
     /// Coordinates, counted from the bound's offset.
     at: Vec<i64>,
@@ -41,21 +43,21 @@ struct Apart {
 }
 
 impl Apart {
-    /// Of a value its coordinate and what it must be below.
+    /// The condition that value `v` is inside.
     fn pair(&self, cx: &ExprArena, v: usize) -> Option<(Dim, Dim)> {
         let at = self.at.get(v).copied()?;
         Some((cx.add(self.offset, Dim::Const(at)).ok()?, self.extent))
     }
 
-    /// The same of the value that is outside if any is.
+    /// The condition that the last value is inside, and with it all others.
     fn last(&self, cx: &ExprArena) -> Option<(Dim, Dim)> {
         let (last, _) = self.at.iter().enumerate().max_by_key(|(_, at)| **at)?;
         self.pair(cx, last)
     }
 }
 
-/// Which of the first `n` values of a tensor there are; none where it is not known how far they are
-/// from each other.
+/// The conditions under which the first `n` values of a tensor are inside. `None` if their
+/// distances are unknown.
 fn inside_of(p: &Program, t: TensorId, n: i64) -> Option<Inside> {
     let cx = &p.arena;
     let mut all = Inside::default();
@@ -76,16 +78,16 @@ fn inside_of(p: &Program, t: TensorId, n: i64) -> Option<Inside> {
     Some(all)
 }
 
-/// How far along a bounded mode the first `n` values are from the first one.
+/// The distances along a bounded mode from the first value to the first `n` values.
 fn coordinates(cx: &ExprArena, bound: &Bound, n: i64) -> Option<Vec<i64>> {
     let layout = bound.concat();
     let at = |i| layout.at_in(cx, Dim::Const(i)).ok()?.as_const();
     (0..n).map(at).collect()
 }
 
-/// Whether values up to `last` from the first one are inside where the first one is: no multiple of
-/// a divisor of the extent lies between them. The first one is at the bound's offset, and may be
-/// further by any number of these steps (how many places there are, how far they are apart).
+/// Whether all values up to distance `last` are inside whenever the first one is. This holds if no
+/// multiple of a divisor of the extent lies between them. The first value is at the bound's offset
+/// plus any multiples of `steps`: pairs of a number of positions and their distance.
 pub fn keeps_together(cx: &ExprArena, bound: &Bound, last: i64, steps: &[(i64, i64)]) -> bool {
     let divides = |g: &i64| cx.divisor(bound.extent) % g == 0;
     let powers = (0..).map(|k| 1i64 << k).take_while(|g| *g <= MAX_DIVISOR);
@@ -102,8 +104,7 @@ pub fn keeps_together(cx: &ExprArena, bound: &Bound, last: i64, steps: &[(i64, i
     })
 }
 
-/// Which values of the tensors of a leaf there are: of each tensor the leaf names, what its
-/// accesses depend on.
+/// Checks that an atom can access the partial tiles of a leaf.
 ///
 /// # Errors
 /// [`Mismatch::Partial`]
@@ -116,8 +117,8 @@ fn reads_or_writes_partly(p: &Program, spec: &Spec) -> bool {
     tensors.any(|t| !p.tensors[t].bounds.is_empty())
 }
 
-/// What must hold for all that is read around the values of an operand to lie within its buffer;
-/// none where nothing is read around them.
+/// The condition that the aligned vectors around an operand ([`AtomOperand::around`]) lie within
+/// its buffer. `None` if the atom has no such operand.
 fn around(p: &Program, spec: &Spec, atom: &Atom) -> Option<Result<Pair, Mismatch>> {
     let read = atom.operands.iter().filter(|o| o.access == OperandAccess::Read);
     let (operand, t) = read.zip(spec.input_tensors()).find(|(o, _)| o.around > 0)?;
@@ -137,35 +138,38 @@ fn around(p: &Program, spec: &Spec, atom: &Atom) -> Option<Result<Pair, Mismatch
     })
 }
 
-/// When a leaf accesses what.
+/// The conditions under which a leaf accesses its operands. In each pair the first number is below
+/// the second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Accesses {
-    /// The leaf is executed where these hold: of each pair the first is below the second.
+    /// The leaf is executed if these hold.
     pub executed: Vec<(Dim, Dim)>,
-    /// The source is there where these hold, too; the output becomes zero where not.
+    /// The source is read if these hold, too. Otherwise the output is set to zero.
     pub source: Vec<(Dim, Dim)>,
-    /// Of an atom that counts the elements it reads: no more than these.
+    /// For an atom that counts: upper limits on the number of elements that it reads.
     pub leading: Vec<Dim>,
-    /// Of a copy whose elements may end between each other.
+    /// For a copy whose elements may be partly inside.
     pub parts: Option<Parts>,
 }
 
-/// A copy that is made at once where all elements are there, and of each element alone where not.
-/// Of each pair the first is below the second.
+/// A copy that is made at once if all elements are inside, and element by element otherwise. In
+/// each pair the first number is below the second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parts {
-    /// What holds where all are.
+    /// The conditions that all elements are inside.
     pub whole: Vec<(Dim, Dim)>,
-    /// Of each element what holds where it is to be written.
+    /// For each element: the conditions under which it is written.
     pub executed: Vec<Vec<(Dim, Dim)>>,
-    /// Of each element what holds where its source is there; it becomes zero where not.
+    /// For each element: the conditions under which its source is read. Otherwise it is set to
+    /// zero.
     pub source: Vec<Vec<(Dim, Dim)>>,
 }
 
-/// When a leaf by an atom accesses its operands.
+/// The conditions under which a leaf with this atom accesses its operands.
 ///
 /// # Errors
-/// [`Mismatch::Partial`] where not all values of an operand are inside or outside together.
+/// [`Mismatch::Partial`] if some values of an access may be inside and others outside, and the atom
+/// can neither count nor split.
 pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Mismatch> {
     let mut all = Accesses::default();
     let around = around(p, spec, atom).transpose()?;
@@ -200,7 +204,7 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
         let Operand::Tensor(t) = *input else { continue };
         let (n, Inside { whole, apart }) = inside(t)?;
         all.source.extend(whole);
-        // What counts reads the first so many by itself.
+        // An atom that counts reads the first values by itself.
         let counted = |apart: &Apart| apart.leading.filter(|_| counts);
         all.leading.extend(apart.iter().filter_map(counted));
         if apart.iter().any(|apart| counted(apart).is_none()) {
@@ -228,7 +232,7 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
     if !has_zeros || counts {
         return Ok(all);
     }
-    // The output becomes zero: it is a copy, to registers.
+    // Setting the output to zero needs a copy to registers.
     let to_registers = spec.outputs.first().is_some_and(|t| p.buffer_of(*t).is_per_thread());
     let from = spec.input_tensors().find(|t| !p.tensors[*t].bounds.is_empty());
     match (spec.kind, to_registers, from) {
@@ -238,14 +242,14 @@ pub fn accesses(p: &Program, spec: &Spec, atom: &Atom) -> Result<Accesses, Misma
     }
 }
 
-/// Whether elements of a leaf may be copied each alone: of whole bytes, and all of them where the
-/// text says no number.
+/// Whether the elements of a leaf may be copied one by one: they must be whole bytes, and the spec
+/// must have no `valid=`.
 pub fn may_split(p: &Program, spec: &Spec, atom: &Atom) -> bool {
     let of_bytes = |t: &TensorId| p.scalar_of(*t).bits() % 8 == 0;
     atom.splits() && spec.valid.is_none() && spec.outputs.iter().all(of_bytes)
 }
 
-/// What must hold for all values to be inside, and for each.
+/// The conditions that all values are inside, and those for each value.
 fn each(cx: &ExprArena, apart: &[Apart], n: i64) -> Option<(Vec<Pair>, Vec<Vec<Pair>>)> {
     let whole = apart.iter().map(|a| a.last(cx)).collect::<Option<Vec<_>>>()?;
     let of = |v| apart.iter().map(|a| a.pair(cx, v)).collect::<Option<Vec<_>>>();
@@ -253,7 +257,7 @@ fn each(cx: &ExprArena, apart: &[Apart], n: i64) -> Option<(Vec<Pair>, Vec<Vec<P
     Some((whole, each))
 }
 
-/// What would keep `n` values together.
+/// A fact under which `n` values are inside or outside together.
 fn fact(p: &Program, t: TensorId, n: i64) -> Option<Fact> {
     let cx = &p.arena;
     let g = i64::try_from(u64::try_from(n).ok()?.checked_next_power_of_two()?).ok()?;

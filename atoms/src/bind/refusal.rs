@@ -1,4 +1,5 @@
-//! The errors for leaves that no atom implements, or not the one that they name.
+//! The errors for a leaf that no atom implements, and for a leaf that the named atom does not
+//! implement.
 
 use super::Mismatch;
 use crate::arch::Arch;
@@ -11,7 +12,8 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId, show_levels};
 use carbyne_ir::scalar::{Memory, Scalar};
 
-/// The error for a leaf that no atom implements: the two nearest, and what would fix the nearest.
+/// The error for a leaf that no atom implements. Its notes show the two nearest atoms, and the help
+/// would fix the nearest.
 pub fn no_atom(
     p: &Program,
     id: SpecId,
@@ -29,13 +31,14 @@ pub fn no_atom(
     if let Some(t) = not_spread(p, spec) {
         let name = p.tensor_name(t);
         return d.help(format!(
-            "write `{{?}}` behind the `RF` of {name}, and the threads share it; without it each has all of it"
+            "write `{{?}}` after the `RF` of {name} so that the threads share it; without it each \
+             thread has the whole tensor"
         ));
     }
-    // Other threads help nobody whose types nothing takes.
+    // If no atom takes the types, another number of threads does not help.
     let types = matches!(sorted.first(), Some((_, Mismatch::Scalar { .. })));
-    // Converting the factors of a product keeps its result; converting operands of another
-    // operation may not.
+    // A conversion of the factors of a product keeps the result. A conversion of the operands of
+    // another operation may change it.
     let is_product = spec.kind.is_product();
     if types
         && is_product
@@ -44,22 +47,21 @@ pub fn no_atom(
         return d.help(wider.help());
     }
     if let Some(elsewhere) = types.then(|| elsewhere(p, spec)).flatten() {
-        return d.help(format!("compile for one that has it: {elsewhere}"));
+        return d.help(format!("compile for an architecture that has one: {elsewhere}"));
     }
     if let Some(n) = odd_group(p, spec, table).filter(|_| !types) {
         return d.help(format!(
-            "let consecutive whole warps execute it, like `#cta[0..32]`: {n} threads are no multiple of a warp's 32, \
-             and a group that executes a spec together is whole warps"
+            "execute the spec by consecutive whole warps, like `#cta[0..32]`: {n} threads are not \
+             a multiple of 32"
         ));
     }
     match sorted.first() {
         Some((_, nearest)) => d.help(nearest.help()),
-        None => d.help("write its body of specs that have atoms; `carbyne atoms` lists them"),
+        None => d.help("write a body of specs that have atoms; `carbyne atoms` lists the atoms"),
     }
 }
 
-/// Whether a conversion that loses nothing, and that the architecture has, gives an operand the
-/// type that an atom wants.
+/// Whether the architecture has a conversion without loss to the type that an atom needs.
 fn converts(table: &AtomTable, m: &Mismatch) -> bool {
     let Mismatch::Scalar { want, found, holds: true, .. } = m else { return false };
     let (Ok(want), Ok(found)) = (want.parse::<Scalar>(), found.parse::<Scalar>()) else {
@@ -70,7 +72,7 @@ fn converts(table: &AtomTable, m: &Mismatch) -> bool {
         .any(|a| a.reads().all(|o| o.is_of(found)) && a.writes().all(|o| o.is_of(want)))
 }
 
-/// Architectures that have an atom for the types of a pointwise operation, a conversion or a
+/// The architectures that have an atom for the types of a pointwise operation, a conversion or a
 /// product.
 fn elsewhere(p: &Program, spec: &Spec) -> Option<String> {
     let is_product = spec.kind.is_product();
@@ -93,20 +95,24 @@ fn elsewhere(p: &Program, spec: &Spec) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-/// The error for a leaf that the atom which it names does not implement.
+/// The error for a leaf that the atom in its `atom=` does not implement.
 pub fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
     let spec = &p.specs[id];
     let message = format!("`{atom}` does not implement this {}", spec.kind);
     let help = match m {
         Mismatch::Op { .. } => {
-            format!("name one of {}: `carbyne atoms --spec {}` lists them", spec.kind, spec.kind)
+            format!(
+                "name an atom for {}: `carbyne atoms --spec {}` lists them",
+                spec.kind, spec.kind
+            )
         }
         m => m.help(),
     };
     Diagnostic::new(Code::AtomMismatch, spec.span, message).label(m.to_string()).help(help)
 }
 
-/// The threads of a group that is neither whole warps nor as many as some instruction takes.
+/// The number of threads of a group, if it is neither a multiple of a warp nor the group of any
+/// atom.
 fn odd_group(p: &Program, spec: &Spec, table: &AtomTable) -> Option<i64> {
     let threads = &p.threads[spec.exec?.threads];
     if threads.each.is_some() || threads.elect.is_some() {
@@ -117,8 +123,8 @@ fn odd_group(p: &Program, spec: &Spec, table: &AtomTable) -> Option<i64> {
     (n > 1 && n % 32 != 0 && !taken).then_some(n)
 }
 
-/// A register tensor of each thread for itself, in an operation of several threads on whole
-/// tensors.
+/// A register tensor that each thread has for itself, in an operation of several threads on whole
+/// tensors. Its author has probably forgotten `{?}`.
 fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
     let threads = &p.threads[spec.exec?.threads];
     let several = threads.each.is_none()
@@ -130,14 +136,14 @@ fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
     );
     let own = |t: &TensorId| {
         let buffer = p.buffer_of(*t);
-        // A view of one thread's part is meant so.
+        // A view of one thread's part is intended.
         buffer.is_per_thread() && p.tensors[buffer.tensor].dist.is_none()
     };
     let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
     tensors.find(own).filter(|_| several && !of_fragments)
 }
 
-/// `f16 GL [8] -> f16 SH [8], by each thread`
+/// The operands and threads of a spec as a label: `f16 GL [8] -> f16 SH [8], by each thread`.
 fn describe(p: &Program, spec: &Spec) -> String {
     let one = |t: TensorId| {
         let b = p.buffer_of(t);

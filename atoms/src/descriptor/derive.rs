@@ -1,7 +1,7 @@
-//! From a layout to the fields of the descriptor that names it.
+//! Derives the fields of the matrix descriptor from a layout.
 //!
-//! The distances between a few elements determine the only descriptor that may do; that it does is
-//! then looked at element by element, by the formulas at the head of [`super`].
+//! The distances between a few elements determine the only possible descriptor. The formulas in the
+//! header of [`super`] then check it element by element.
 
 use super::DescriptorMismatch;
 use super::matrix::{Descriptor, MAX_OFFSET, Major, MatrixRule, ROWS, SwizzleMode, UNIT};
@@ -9,11 +9,11 @@ use carbyne_ir::layout::{Layout, Swizzle};
 use carbyne_ir::tuple::IntTuple;
 use std::fmt;
 
-/// The descriptor of a layout: of the view's elements in column-major order over the modes of
-/// `tile`, offsets in elements of `bits` bits, in a buffer of that swizzle of byte addresses.
+/// The descriptor of a layout. `layout` maps the column-major index over the modes of `tile` to an
+/// offset in elements of `bits` bits. `swizzle` is that of the buffer, on byte addresses.
 ///
 /// # Errors
-/// The nearest canonical layout, and the first thing in which this one differs.
+/// The nearest canonical layout, and the first difference from it.
 pub fn derive(
     layout: &Layout,
     swizzle: Option<Swizzle>,
@@ -25,9 +25,9 @@ pub fn derive(
         want: tile.iter().map(i64::to_string).collect::<Vec<_>>().join("x"),
         found: layout.to_string(),
     };
-    let extents = Extents::of(tile, bits, rule).filter(|e| layout.size() == e.mn * e.k);
-    let view = View { layout, of: extents.ok_or_else(shape)? };
-    let Some(mode) = SwizzleMode::of(swizzle) else {
+    let extents = Extents::new(tile, bits, rule).filter(|e| layout.size() == e.mn * e.k);
+    let view = View { layout, extents: extents.ok_or_else(shape)? };
+    let Some(mode) = SwizzleMode::from_swizzle(swizzle) else {
         let found = swizzle.unwrap_or_default();
         let found = format!("({},{},{})", found.bits(), found.base(), found.shift());
         return Err(DescriptorMismatch::Swizzle { found });
@@ -38,9 +38,9 @@ pub fn derive(
         _ => {
             let major = rule.majors.first().copied().unwrap_or(Major::K);
             return Err(DescriptorMismatch::Scattered {
-                vector: view.of.vector,
+                vector: view.extents.vector,
                 found: layout.to_string(),
-                canonical: view.of.advice(major, mode),
+                canonical: view.extents.advice(major, mode),
             });
         }
     };
@@ -53,9 +53,9 @@ pub fn derive(
     }
 }
 
-/// The densest layout of a tile that a descriptor with that major and mode names. Of an MN-major
-/// tile that does not fill rows so wide, with the widest mode whose rows it fills. None for what is
-/// no tile of a descriptor.
+/// The densest layout of a tile with this major and mode that a descriptor can describe. If an
+/// MN-major tile does not fill rows of this width, the layout has the widest mode whose rows the
+/// tile fills. `None` if no descriptor can describe such a tile.
 pub fn canonical(
     tile: &[i64],
     bits: i64,
@@ -63,16 +63,16 @@ pub fn canonical(
     major: Major,
     mode: SwizzleMode,
 ) -> Option<Canonical> {
-    Extents::of(tile, bits, rule)?.canonical(major, mode)
+    Extents::new(tile, bits, rule)?.canonical(major, mode)
 }
 
-/// A layout that a descriptor names. Displayed as messages have it: `` `((8,8),16):((64,512),1)`
-/// with `swizzle=(3,4,3)` ``.
+/// A layout that a descriptor can describe. Messages show it as `` `((8,8),16):((64,512),1)` with
+/// `swizzle=(3,4,3)` ``.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Canonical {
-    /// In elements.
+    /// Offsets are in elements.
     pub layout: Layout,
-    /// The swizzle that its tensor needs.
+    /// The swizzle that the tensor needs.
     pub mode: SwizzleMode,
 }
 
@@ -82,14 +82,14 @@ impl fmt::Display for Canonical {
     }
 }
 
-/// Numbers of elements.
+/// The extents of a tile, in elements.
 #[derive(Copy, Clone)]
 struct Extents {
     mn: i64,
     k: i64,
-    /// In a unit.
+    /// Elements of one 16-byte unit.
     vector: i64,
-    /// Bytes of one.
+    /// Bytes of one element.
     size: i64,
     /// Whether k is the first mode of the tile.
     k_first: bool,
@@ -98,12 +98,13 @@ struct Extents {
 /// A tile in memory.
 struct View<'a> {
     layout: &'a Layout,
-    of: Extents,
+    extents: Extents,
 }
 
 impl Extents {
-    /// Of whole units along k and whole groups of rows along mn; none for other tiles.
-    fn of(tile: &[i64], bits: i64, rule: &MatrixRule) -> Option<Self> {
+    /// The extents of a tile with whole units along k and whole groups of rows along mn. `None` for
+    /// other tiles.
+    fn new(tile: &[i64], bits: i64, rule: &MatrixRule) -> Option<Self> {
         let &[first, second] = tile else { return None };
         let k_first = rule.k_mode == 0;
         let (mn, k) = if k_first { (second, first) } else { (first, second) };
@@ -124,7 +125,7 @@ impl Extents {
         SwizzleMode::ALL.into_iter().rev().find(fills).unwrap_or(SwizzleMode::None)
     }
 
-    /// What to write instead.
+    /// The layout that a message suggests.
     fn advice(&self, major: Major, mode: SwizzleMode) -> String {
         self.canonical(major, mode).map(|c| c.to_string()).unwrap_or_default()
     }
@@ -154,55 +155,58 @@ impl Extents {
 impl View<'_> {
     /// The offset of an element, in elements.
     fn at(&self, mn: i64, k: i64) -> i64 {
-        let index = if self.of.k_first { k + self.of.k * mn } else { mn + self.of.mn * k };
+        let Extents { mn: rows, k: columns, k_first, .. } = self.extents;
+        let index = if k_first { k + columns * mn } else { mn + rows * k };
         self.layout.at(index)
     }
 
-    /// The same in bytes.
+    /// The offset of an element, in bytes.
     fn byte(&self, mn: i64, k: i64) -> i64 {
-        self.at(mn, k).saturating_mul(self.of.size)
+        self.at(mn, k).saturating_mul(self.extents.size)
     }
 
     fn k_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
         let row = self.byte(1, 0);
-        let group = if self.of.mn > ROWS { self.byte(ROWS, 0) } else { 0 };
-        let unit = if self.of.k > self.of.vector { self.byte(0, self.of.vector) } else { UNIT };
+        let of = self.extents;
+        let group = if of.mn > ROWS { self.byte(ROWS, 0) } else { 0 };
+        let unit = if of.k > of.vector { self.byte(0, of.vector) } else { UNIT };
         self.rows_fit(Major::K, mode, row)?;
         if mode != SwizzleMode::None && unit != UNIT {
-            return Err(self.stride(Major::K, mode, "units of 16 bytes along k", UNIT, unit));
+            return Err(self.stride(Major::K, mode, "16-byte units along k", UNIT, unit));
         }
         let leading = if mode == SwizzleMode::None { field("leading", unit, UNIT)? } else { UNIT };
         let stride = field("stride", group, mode.period())?;
         self.regular(Major::K, mode, |mn, k| {
             row * (mn % ROWS)
                 + group * (mn / ROWS)
-                + unit * (k / self.of.vector)
-                + self.of.size * (k % self.of.vector)
+                + unit * (k / of.vector)
+                + of.size * (k % of.vector)
         })?;
         Ok(Descriptor { major: Major::K, swizzle: mode, leading, stride })
     }
 
     fn mn_major(&self, mode: SwizzleMode) -> Result<Descriptor, DescriptorMismatch> {
-        let c = mode.width() / self.of.size;
+        let of = self.extents;
+        let c = mode.width() / of.size;
         let row = self.byte(0, 1);
-        let group = if self.of.k > ROWS { self.byte(0, ROWS) } else { 0 };
+        let group = if of.k > ROWS { self.byte(0, ROWS) } else { 0 };
         self.rows_fit(Major::Mn, mode, row)?;
-        if self.of.mn % c != 0 {
-            let fits = self.of.filled(mode);
-            return Err(DescriptorMismatch::Partial { extent: self.of.mn, row: c, fits });
+        if of.mn % c != 0 {
+            let fits = of.filled(mode);
+            return Err(DescriptorMismatch::Partial { extent: of.mn, row: c, fits });
         }
-        let along = if self.of.mn > c { self.byte(c, 0) } else { 0 };
+        let along = if of.mn > c { self.byte(c, 0) } else { 0 };
         let (leading, stride) =
             if mode == SwizzleMode::None { (group, along) } else { (along, group) };
         let leading = field("leading", leading, mode.period())?;
         let stride = field("stride", stride, mode.period())?;
         self.regular(Major::Mn, mode, |mn, k| {
-            self.of.size * (mn % c) + along * (mn / c) + row * (k % ROWS) + group * (k / ROWS)
+            of.size * (mn % c) + along * (mn / c) + row * (k % ROWS) + group * (k / ROWS)
         })?;
         Ok(Descriptor { major: Major::Mn, swizzle: mode, leading, stride })
     }
 
-    /// Rows are as far apart as the mode is wide.
+    /// Checks that the distance of rows is the width of the mode.
     fn rows_fit(
         &self,
         major: Major,
@@ -215,10 +219,10 @@ impl View<'_> {
         if let Some(want) = SwizzleMode::ALL.into_iter().find(|m| m.width() == found) {
             return Err(DescriptorMismatch::OtherMode { want, found: mode });
         }
-        // Wide rows without a swizzle are nearest to those of the widest one.
+        // Wide rows without a swizzle are nearest to rows of the widest mode.
         let nearest = match (mode, major) {
             (SwizzleMode::None, Major::K) => SwizzleMode::B128,
-            (SwizzleMode::None, Major::Mn) => self.of.filled(SwizzleMode::B128),
+            (SwizzleMode::None, Major::Mn) => self.extents.filled(SwizzleMode::B128),
             _ => mode,
         };
         Err(self.stride(major, nearest, "rows", nearest.width(), found))
@@ -232,21 +236,21 @@ impl View<'_> {
         want: i64,
         found: i64,
     ) -> DescriptorMismatch {
-        let canonical = self.of.advice(major, mode);
+        let canonical = self.extents.advice(major, mode);
         DescriptorMismatch::Stride { what, nearest: (major, mode), want, found, canonical }
     }
 
-    /// Every element is where the formula says; its factors are offsets that fields hold.
+    /// Checks that every element is at the offset that the formula gives.
     fn regular(
         &self,
         major: Major,
         mode: SwizzleMode,
         formula: impl Fn(i64, i64) -> i64,
     ) -> Result<(), DescriptorMismatch> {
-        for k in 0..self.of.k {
-            for mn in 0..self.of.mn {
+        for k in 0..self.extents.k {
+            for mn in 0..self.extents.mn {
                 if self.byte(mn, k) != formula(mn, k) {
-                    let canonical = self.of.advice(major, mode);
+                    let canonical = self.extents.advice(major, mode);
                     let (at, nearest) = ((mn, k), (major, mode));
                     return Err(DescriptorMismatch::Irregular { at, nearest, canonical });
                 }
@@ -256,7 +260,7 @@ impl View<'_> {
     }
 }
 
-/// An offset that a field holds.
+/// Checks that a field can hold the offset.
 fn field(field: &'static str, found: i64, multiple: i64) -> Result<i64, DescriptorMismatch> {
     if (0..=MAX_OFFSET).contains(&found) && found % multiple == 0 {
         return Ok(found);

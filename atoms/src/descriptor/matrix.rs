@@ -1,23 +1,23 @@
-//! The fields of a matrix descriptor, and what an instruction demands of them.
+//! The fields of a matrix descriptor, and the rules of instructions for them.
 
 use carbyne_ir::layout::Swizzle;
 use std::fmt;
 
-/// Bytes of the unit that no swizzle mode tears apart.
+/// Bytes of a unit. No swizzle mode splits a unit.
 pub(super) const UNIT: i64 = 16;
 
-/// Rows of 8 along mn, or along k of MN-major tiles, are one pattern.
+/// Rows of one swizzle pattern, along mn of K-major tiles and along k of MN-major tiles.
 pub(super) const ROWS: i64 = 8;
 
-/// Largest offset that a field of 14 bits holds, in bytes.
+/// The largest offset in bytes that a field of 14 bits can hold.
 pub(super) const MAX_OFFSET: i64 = (1 << 18) - UNIT;
 
-/// Along which mode of a tile neighbors in memory lie.
+/// The mode of a tile whose neighbors are consecutive in memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Major {
-    /// Along k.
+    /// k.
     K,
-    /// Along m of A, n of B.
+    /// m of A, n of B.
     Mn,
 }
 
@@ -40,10 +40,10 @@ impl fmt::Display for Major {
     }
 }
 
-/// How 16-byte units are exchanged within a period.
+/// The permutation of 16-byte units within a period.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SwizzleMode {
-    /// Not at all.
+    /// No permutation.
     None,
     /// Among 2 units: `(1,4,3)`.
     B32,
@@ -54,23 +54,23 @@ pub enum SwizzleMode {
 }
 
 impl SwizzleMode {
-    /// Every mode.
+    /// All modes.
     pub const ALL: [SwizzleMode; 4] =
         [SwizzleMode::None, SwizzleMode::B32, SwizzleMode::B64, SwizzleMode::B128];
 
-    /// The mode that does to byte addresses what `swizzle` does; none for other swizzles.
-    pub fn of(swizzle: Option<Swizzle>) -> Option<SwizzleMode> {
+    /// The mode that permutes byte addresses as `swizzle` does. `None` for other swizzles.
+    pub fn from_swizzle(swizzle: Option<Swizzle>) -> Option<SwizzleMode> {
         let Some(s) = swizzle.filter(|s| !s.is_none()) else { return Some(SwizzleMode::None) };
         SwizzleMode::ALL.into_iter().find(|m| m.swizzle() == s)
     }
 
-    /// The swizzle of byte addresses.
+    /// The swizzle on byte addresses.
     pub fn swizzle(self) -> Swizzle {
         let bits = (self.width() / UNIT).trailing_zeros();
         if bits == 0 { Swizzle::default() } else { Swizzle::new(bits, 4, 3).unwrap_or_default() }
     }
 
-    /// Bytes of a row of a period: 16, 32, 64 or 128.
+    /// Bytes of one row of the pattern: 16, 32, 64 or 128.
     pub fn width(self) -> i64 {
         match self {
             SwizzleMode::None => UNIT,
@@ -80,8 +80,7 @@ impl SwizzleMode {
         }
     }
 
-    /// The multiple of bytes at which the pattern starts anew: 256, 512 or 1024; a unit without a
-    /// swizzle.
+    /// The period of the pattern in bytes: 256, 512 or 1024; 16 without a swizzle.
     pub fn period(self) -> i64 {
         match self {
             SwizzleMode::None => UNIT,
@@ -99,7 +98,7 @@ impl SwizzleMode {
         }
     }
 
-    /// Its attribute in the type of a tensor.
+    /// The attribute of a tensor's type, as messages show it.
     pub(super) fn attribute(self) -> &'static str {
         match self {
             SwizzleMode::None => "no swizzle",
@@ -119,19 +118,19 @@ impl fmt::Display for SwizzleMode {
     }
 }
 
-/// The operand that an instruction with a descriptor demands.
+/// The rule of an instruction for an operand with a descriptor.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MatrixRule {
-    /// Which of the tile's two modes is k: 1 of A\[m,k\], 0 of B\[k,n\].
+    /// The index of the mode k in the tile: 1 for A\[m,k\], 0 for B\[k,n\].
     pub k_mode: usize,
-    /// Which majors it takes.
+    /// The majors that the instruction takes.
     pub majors: &'static [Major],
 }
 
-/// The fields of a descriptor, but for the start address.
+/// The fields of a descriptor without the start address.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Not part of the descriptor: an immediate of the instruction.
+    /// The major. It is an immediate of the instruction, not a part of the descriptor.
     pub major: Major,
     /// Bits 62 and 63.
     pub swizzle: SwizzleMode,
@@ -142,15 +141,15 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// All bits but those of the start address, which go to the lowest 14 in units of 16 bytes.
+    /// All bits except those of the start address: the lowest 14, in units of 16 bytes.
     pub fn bits(&self) -> u64 {
         let field = |bytes: i64| (bytes / UNIT) as u64 & 0x3fff;
         field(self.leading) << 16 | field(self.stride) << 32 | self.swizzle.code() << 62
     }
 
-    /// Where a tile may begin: fewer than this many bytes past a multiple of the period. K-major
-    /// tiles may begin within a row of the pattern, which is how a slice along k is taken; their
-    /// two units stay in it.
+    /// A tile may begin fewer than this many bytes after a multiple of the period. A K-major tile
+    /// may begin within a row of the pattern, which makes slices along k possible. Its two units
+    /// must stay within the row.
     pub fn start_reach(&self) -> i64 {
         match self.major {
             Major::K => (self.swizzle.width() - UNIT).max(UNIT),
@@ -158,7 +157,7 @@ impl Descriptor {
         }
     }
 
-    /// Whether a tile may begin at that byte of a buffer that is aligned to the period.
+    /// Whether a tile may begin at this byte of a buffer that is aligned to the period.
     pub fn may_start_at(&self, byte: i64) -> bool {
         byte.rem_euclid(self.swizzle.period()) < self.start_reach() && byte % UNIT == 0
     }

@@ -1,4 +1,4 @@
-//! Why an operand has no descriptor, and what to change.
+//! Errors of descriptors: why an operand has no descriptor, and how to fix it.
 
 use super::matrix::{MAX_OFFSET, Major, SwizzleMode};
 use std::fmt;
@@ -6,59 +6,59 @@ use std::fmt;
 /// Why no descriptor describes an operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DescriptorMismatch {
-    /// The extents are no constants, or not those of the tile.
+    /// The extents are not constant, or differ from those of the tile.
     Shape {
-        /// Extents of the tile, `64x16`.
+        /// The extents of the tile: `64x16`.
         want: String,
-        /// The view's layout.
+        /// The layout of the view.
         found: String,
     },
-    /// The buffer's swizzle is none of the modes.
+    /// The swizzle of the buffer is not one of the modes.
     Swizzle {
-        /// As the text writes it.
+        /// The swizzle as the text writes it.
         found: String,
     },
-    /// The tile has no contiguous vector of 16 bytes, neither along k nor along mn.
+    /// The tile has no contiguous vector of 16 bytes along k or along mn.
     Scattered {
-        /// Elements of a contiguous vector of 16 bytes.
+        /// The number of elements of a contiguous vector of 16 bytes.
         vector: i64,
-        /// The view's layout.
+        /// The layout of the view.
         found: String,
-        /// A layout that would do, with its swizzle.
+        /// A layout that would fit, with its swizzle.
         canonical: String,
     },
     /// The instruction does not take this major.
     Major {
-        /// The layout's.
+        /// The major of the layout.
         found: Major,
     },
-    /// The rows are as far apart as another mode wants them.
+    /// The rows have the distance that another mode needs.
     OtherMode {
-        /// The mode that the rows fit.
+        /// The mode whose rows have this distance.
         want: SwizzleMode,
-        /// The buffer's.
+        /// The mode of the buffer.
         found: SwizzleMode,
     },
-    /// A distance is not that of the nearest canonical layout.
+    /// A distance differs from that of the nearest canonical layout.
     Stride {
-        /// What is apart.
+        /// The objects between which the distance is measured.
         what: &'static str,
         /// The nearest canonical layout.
         nearest: (Major, SwizzleMode),
-        /// Bytes wanted.
+        /// The distance in the canonical layout, in bytes.
         want: i64,
-        /// Bytes found.
+        /// The distance in the view, in bytes.
         found: i64,
-        /// A layout that would do, with its swizzle.
+        /// A layout that would fit, with its swizzle.
         canonical: String,
     },
-    /// The layout departs from the nearest canonical one further on.
+    /// The layout differs from the nearest canonical one at a later element.
     Irregular {
-        /// The first element that does, along mn and k.
+        /// The first element that differs, along mn and k.
         at: (i64, i64),
         /// The nearest canonical layout.
         nearest: (Major, SwizzleMode),
-        /// A layout that would do, with its swizzle.
+        /// A layout that would fit, with its swizzle.
         canonical: String,
     },
     /// An MN-major tile does not fill its rows.
@@ -67,57 +67,59 @@ pub enum DescriptorMismatch {
         extent: i64,
         /// Elements of a row.
         row: i64,
-        /// The widest mode whose rows it fills.
+        /// The widest mode whose rows the tile fills.
         fits: SwizzleMode,
     },
-    /// A field does not hold an offset.
+    /// A field cannot hold an offset.
     Field {
         /// The name of the field.
         field: &'static str,
         /// The offset in bytes.
         found: i64,
-        /// The number of bytes that it must be a multiple of.
+        /// The offset must be a multiple of this number of bytes.
         multiple: i64,
     },
-    /// The tile is not known to begin where a descriptor can.
+    /// The tile may begin at an address that no descriptor can describe.
     Start {
-        /// The pattern's period in bytes.
+        /// The period of the pattern in bytes.
         period: i64,
-        /// How far into a period it may begin.
+        /// The tile must begin fewer than this many bytes after a multiple of the period.
         reach: i64,
     },
 }
 
 impl DescriptorMismatch {
-    /// An action that would make the operand one that has a descriptor.
+    /// The help: an action after which a descriptor could describe the operand.
     pub fn help(&self) -> String {
         match self {
             DescriptorMismatch::Shape { want, .. } => {
-                format!("give the instruction a view of {want} elements of constant layout")
+                format!("give the instruction a view of {want} elements with a constant layout")
             }
             DescriptorMismatch::Swizzle { .. } => {
-                "use `swizzle=(3,4,3)`, `(2,4,3)` or `(1,4,3)`, or none".to_owned()
+                "use `swizzle=(3,4,3)`, `(2,4,3)`, `(1,4,3)`, or no swizzle".to_owned()
             }
             DescriptorMismatch::Scattered { canonical, .. }
             | DescriptorMismatch::Stride { canonical, .. }
             | DescriptorMismatch::Irregular { canonical, .. } => {
-                format!("lay the tile out as {canonical}")
+                format!("change the layout of the tile to {canonical}")
             }
             DescriptorMismatch::Major { found } => match found {
-                Major::Mn => "store the operand so that neighbors along k lie together".to_owned(),
-                Major::K => {
-                    "store the operand so that neighbors along m or n lie together".to_owned()
-                }
+                Major::Mn => "store the operand with consecutive elements along k".to_owned(),
+                Major::K => "store the operand with consecutive elements along m or n".to_owned(),
             },
             DescriptorMismatch::OtherMode { want, .. } => match want {
-                SwizzleMode::None => "leave the swizzle out".to_owned(),
-                mode => format!("allocate it with {}", mode.attribute()),
+                SwizzleMode::None => "remove the swizzle".to_owned(),
+                mode => format!("allocate the tensor with {}", mode.attribute()),
             },
             DescriptorMismatch::Partial { fits, .. } => {
-                format!("allocate it with {}, in rows of {} bytes", fits.attribute(), fits.width())
+                format!(
+                    "allocate the tensor with {}, in rows of {} bytes",
+                    fits.attribute(),
+                    fits.width()
+                )
             }
             DescriptorMismatch::Field { multiple, .. } => {
-                format!("make it a multiple of {multiple} bytes, {MAX_OFFSET} at most")
+                format!("make the offset a multiple of {multiple} bytes, at most {MAX_OFFSET}")
             }
             DescriptorMismatch::Start { period, .. } => {
                 format!("begin the tile at a multiple of {period} bytes")
@@ -130,41 +132,53 @@ impl fmt::Display for DescriptorMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DescriptorMismatch::Shape { want, found } => {
-                write!(f, "a descriptor describes {want} elements, found `{found}`")
+                write!(f, "the descriptor needs a view of {want} elements, found `{found}`")
             }
-            DescriptorMismatch::Swizzle { found } => write!(f, "no descriptor has swizzle {found}"),
+            DescriptorMismatch::Swizzle { found } => {
+                write!(f, "descriptors do not support the swizzle {found}")
+            }
             DescriptorMismatch::Scattered { vector, found, .. } => {
                 write!(
                     f,
-                    "a descriptor wants {vector} neighbors along k or along m or n, found `{found}`"
+                    "a descriptor needs {vector} consecutive elements along k, m or n, found \
+                     `{found}`"
                 )
             }
             DescriptorMismatch::Major { found } => {
-                write!(f, "the instruction takes no {found} tile")
+                write!(f, "the instruction does not take {found} tiles")
             }
             DescriptorMismatch::OtherMode { want, found } => {
                 let rows = want.width();
-                write!(f, "its rows of {rows} bytes are those of {want}, the tensor has {found}")
+                write!(f, "rows of {rows} bytes need {want}, but the tensor has {found}")
             }
             DescriptorMismatch::Stride { what, nearest: (major, mode), want, found, .. } => {
-                write!(f, "{what} are {found} bytes apart, a {major} tile with {mode} has {want}")
+                write!(
+                    f,
+                    "the distance of {what} is {found} bytes, but {want} in a {major} tile with \
+                     {mode}"
+                )
             }
             DescriptorMismatch::Irregular { at: (mn, k), nearest: (major, mode), .. } => {
-                write!(f, "at ({mn},{k}) along mn and k it departs from a {major} tile with {mode}")
+                write!(
+                    f,
+                    "the layout differs from a {major} tile with {mode} at element ({mn},{k}) \
+                     along mn and k"
+                )
             }
             DescriptorMismatch::Partial { extent, row, .. } => {
-                write!(f, "{extent} elements do not fill rows of {row}")
+                write!(f, "{extent} elements do not fill rows of {row} elements")
             }
             DescriptorMismatch::Field { field, found, multiple } => {
                 write!(
                     f,
-                    "the {field} byte offset is {found}, no multiple of {multiple} that it holds"
+                    "the {field} byte offset is {found}, but must be a multiple of {multiple} up \
+                     to {MAX_OFFSET}"
                 )
             }
             DescriptorMismatch::Start { period, reach } => {
                 write!(
                     f,
-                    "it is not known to begin within {reach} bytes after a multiple of {period}"
+                    "the tile may not begin within {reach} bytes after a multiple of {period}"
                 )
             }
         }

@@ -1,6 +1,6 @@
 //! `mma.sync` on 16-bit floats.
 
-use super::shape::{D_16X8, Entry, Shape, atoms};
+use super::shape::{D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::{Sm75, Sm80};
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
@@ -22,18 +22,18 @@ const K16: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k16 with floating point type",
 };
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const K8_ENTRIES: [Entry; 3] = [
-    ("mma.m16n8k8.f32.f16",  Sm75, [F16, F16, F32],   "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k8.f16.f16",  Sm75, [F16, F16, F16],   "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k8.f32.bf16", Sm80, [Bf16, Bf16, F32], "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {D}, {A}, {B}, {D};"),
+    ("mma.m16n8k8.f32.f16",  Sm75, [F16, F16, F32],   ptx!("m16n8k8", "f32.f16.f16.f32")),
+    ("mma.m16n8k8.f16.f16",  Sm75, [F16, F16, F16],   ptx!("m16n8k8", "f16.f16.f16.f16")),
+    ("mma.m16n8k8.f32.bf16", Sm80, [Bf16, Bf16, F32], ptx!("m16n8k8", "f32.bf16.bf16.f32")),
 ];
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const K16_ENTRIES: [Entry; 3] = [
-    ("mma.m16n8k16.f32.f16",  Sm80, [F16, F16, F32],   "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.f16.f16",  Sm80, [F16, F16, F16],   "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.f32.bf16", Sm80, [Bf16, Bf16, F32], "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {D}, {A}, {B}, {D};"),
+    ("mma.m16n8k16.f32.f16",  Sm80, [F16, F16, F32],   ptx!("m16n8k16", "f32.f16.f16.f32")),
+    ("mma.m16n8k16.f16.f16",  Sm80, [F16, F16, F16],   ptx!("m16n8k16", "f16.f16.f16.f16")),
+    ("mma.m16n8k16.f32.bf16", Sm80, [Bf16, Bf16, F32], ptx!("m16n8k16", "f32.bf16.bf16.f32")),
 ];
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {

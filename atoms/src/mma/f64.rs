@@ -1,6 +1,6 @@
-//! `mma.sync` on binary64: every multiply-add is fused and rounds to nearest even.
+//! `mma.sync` on binary64. Every multiply-add is fused and rounds to nearest even.
 
-use super::shape::{D_8X8, D_16X8, Entry, Shape, atoms};
+use super::shape::{D_8X8, D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::{Sm80, Sm90};
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
@@ -38,12 +38,12 @@ const K16: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k16 with floating point type",
 };
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const ENTRIES: [(Shape, Entry); 4] = [
-    (M8,  ("mma.m8n8k4.f64.f64",   Sm80, [F64; 3], "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
-    (K4,  ("mma.m16n8k4.f64.f64",  Sm90, [F64; 3], "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
-    (K8,  ("mma.m16n8k8.f64.f64",  Sm90, [F64; 3], "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
-    (K16, ("mma.m16n8k16.f64.f64", Sm90, [F64; 3], "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {D}, {A}, {B}, {D};")),
+    (M8,  ("mma.m8n8k4.f64.f64",   Sm80, [F64; 3], ptx!("m8n8k4", "f64.f64.f64.f64"))),
+    (K4,  ("mma.m16n8k4.f64.f64",  Sm90, [F64; 3], ptx!("m16n8k4", "f64.f64.f64.f64"))),
+    (K8,  ("mma.m16n8k8.f64.f64",  Sm90, [F64; 3], ptx!("m16n8k8", "f64.f64.f64.f64"))),
+    (K16, ("mma.m16n8k16.f64.f64", Sm90, [F64; 3], ptx!("m16n8k16", "f64.f64.f64.f64"))),
 ];
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {

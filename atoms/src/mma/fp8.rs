@@ -1,6 +1,6 @@
 //! `mma.sync` on 8-bit floats, both formats in any combination.
 
-use super::shape::{D_16X8, Entry, Shape, atoms};
+use super::shape::{D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::Sm89;
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
@@ -22,28 +22,28 @@ const K32: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k32",
 };
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const K16_ENTRIES: [Entry; 8] = [
-    ("mma.m16n8k16.f32.e4m3",      Sm89, [E4m3, E4m3, F32], "mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.f32.e4m3.e5m2", Sm89, [E4m3, E5m2, F32], "mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e5m2.f32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.f32.e5m2.e4m3", Sm89, [E5m2, E4m3, F32], "mma.sync.aligned.m16n8k16.row.col.f32.e5m2.e4m3.f32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.f32.e5m2",      Sm89, [E5m2, E5m2, F32], "mma.sync.aligned.m16n8k16.row.col.f32.e5m2.e5m2.f32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.f16.e4m3",      Sm89, [E4m3, E4m3, F16], "mma.sync.aligned.m16n8k16.row.col.f16.e4m3.e4m3.f16 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.f16.e4m3.e5m2", Sm89, [E4m3, E5m2, F16], "mma.sync.aligned.m16n8k16.row.col.f16.e4m3.e5m2.f16 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.f16.e5m2.e4m3", Sm89, [E5m2, E4m3, F16], "mma.sync.aligned.m16n8k16.row.col.f16.e5m2.e4m3.f16 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.f16.e5m2",      Sm89, [E5m2, E5m2, F16], "mma.sync.aligned.m16n8k16.row.col.f16.e5m2.e5m2.f16 {D}, {A}, {B}, {D};"),
+    ("mma.m16n8k16.f32.e4m3",      Sm89, [E4m3, E4m3, F32], ptx!("m16n8k16", "f32.e4m3.e4m3.f32")),
+    ("mma.m16n8k16.f32.e4m3.e5m2", Sm89, [E4m3, E5m2, F32], ptx!("m16n8k16", "f32.e4m3.e5m2.f32")),
+    ("mma.m16n8k16.f32.e5m2.e4m3", Sm89, [E5m2, E4m3, F32], ptx!("m16n8k16", "f32.e5m2.e4m3.f32")),
+    ("mma.m16n8k16.f32.e5m2",      Sm89, [E5m2, E5m2, F32], ptx!("m16n8k16", "f32.e5m2.e5m2.f32")),
+    ("mma.m16n8k16.f16.e4m3",      Sm89, [E4m3, E4m3, F16], ptx!("m16n8k16", "f16.e4m3.e4m3.f16")),
+    ("mma.m16n8k16.f16.e4m3.e5m2", Sm89, [E4m3, E5m2, F16], ptx!("m16n8k16", "f16.e4m3.e5m2.f16")),
+    ("mma.m16n8k16.f16.e5m2.e4m3", Sm89, [E5m2, E4m3, F16], ptx!("m16n8k16", "f16.e5m2.e4m3.f16")),
+    ("mma.m16n8k16.f16.e5m2",      Sm89, [E5m2, E5m2, F16], ptx!("m16n8k16", "f16.e5m2.e5m2.f16")),
 ];
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const K32_ENTRIES: [Entry; 8] = [
-    ("mma.m16n8k32.f32.e4m3",      Sm89, [E4m3, E4m3, F32], "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.f32.e4m3.e5m2", Sm89, [E4m3, E5m2, F32], "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.f32.e5m2.e4m3", Sm89, [E5m2, E4m3, F32], "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.f32.e5m2",      Sm89, [E5m2, E5m2, F32], "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.f16.e4m3",      Sm89, [E4m3, E4m3, F16], "mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.f16.e4m3.e5m2", Sm89, [E4m3, E5m2, F16], "mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.f16.e5m2.e4m3", Sm89, [E5m2, E4m3, F16], "mma.sync.aligned.m16n8k32.row.col.f16.e5m2.e4m3.f16 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.f16.e5m2",      Sm89, [E5m2, E5m2, F16], "mma.sync.aligned.m16n8k32.row.col.f16.e5m2.e5m2.f16 {D}, {A}, {B}, {D};"),
+    ("mma.m16n8k32.f32.e4m3",      Sm89, [E4m3, E4m3, F32], ptx!("m16n8k32", "f32.e4m3.e4m3.f32")),
+    ("mma.m16n8k32.f32.e4m3.e5m2", Sm89, [E4m3, E5m2, F32], ptx!("m16n8k32", "f32.e4m3.e5m2.f32")),
+    ("mma.m16n8k32.f32.e5m2.e4m3", Sm89, [E5m2, E4m3, F32], ptx!("m16n8k32", "f32.e5m2.e4m3.f32")),
+    ("mma.m16n8k32.f32.e5m2",      Sm89, [E5m2, E5m2, F32], ptx!("m16n8k32", "f32.e5m2.e5m2.f32")),
+    ("mma.m16n8k32.f16.e4m3",      Sm89, [E4m3, E4m3, F16], ptx!("m16n8k32", "f16.e4m3.e4m3.f16")),
+    ("mma.m16n8k32.f16.e4m3.e5m2", Sm89, [E4m3, E5m2, F16], ptx!("m16n8k32", "f16.e4m3.e5m2.f16")),
+    ("mma.m16n8k32.f16.e5m2.e4m3", Sm89, [E5m2, E4m3, F16], ptx!("m16n8k32", "f16.e5m2.e4m3.f16")),
+    ("mma.m16n8k32.f16.e5m2",      Sm89, [E5m2, E5m2, F16], ptx!("m16n8k32", "f16.e5m2.e5m2.f16")),
 ];
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {

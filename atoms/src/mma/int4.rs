@@ -1,6 +1,6 @@
-//! `mma.sync` on 4-bit integers, signed and unsigned in any combination; sums wrap around.
+//! `mma.sync` on 4-bit integers, signed and unsigned in any combination. Sums wrap around.
 
-use super::shape::{D_8X8, D_16X8, Entry, Shape, atoms};
+use super::shape::{D_8X8, D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::{Sm75, Sm80};
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
@@ -30,28 +30,28 @@ const K64: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k64",
 };
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const M8_ENTRIES: [Entry; 4] = [
-    ("mma.m8n8k32.i32.i4",    Sm75, [I4, I4, I32], "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m8n8k32.i32.i4.u4", Sm75, [I4, U4, I32], "mma.sync.aligned.m8n8k32.row.col.s32.s4.u4.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m8n8k32.i32.u4.i4", Sm75, [U4, I4, I32], "mma.sync.aligned.m8n8k32.row.col.s32.u4.s4.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m8n8k32.i32.u4",    Sm75, [U4, U4, I32], "mma.sync.aligned.m8n8k32.row.col.s32.u4.u4.s32 {D}, {A}, {B}, {D};"),
+    ("mma.m8n8k32.i32.i4",    Sm75, [I4, I4, I32], ptx!("m8n8k32", "s32.s4.s4.s32")),
+    ("mma.m8n8k32.i32.i4.u4", Sm75, [I4, U4, I32], ptx!("m8n8k32", "s32.s4.u4.s32")),
+    ("mma.m8n8k32.i32.u4.i4", Sm75, [U4, I4, I32], ptx!("m8n8k32", "s32.u4.s4.s32")),
+    ("mma.m8n8k32.i32.u4",    Sm75, [U4, U4, I32], ptx!("m8n8k32", "s32.u4.u4.s32")),
 ];
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const K32_ENTRIES: [Entry; 4] = [
-    ("mma.m16n8k32.i32.i4",    Sm80, [I4, I4, I32], "mma.sync.aligned.m16n8k32.row.col.s32.s4.s4.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.i32.i4.u4", Sm80, [I4, U4, I32], "mma.sync.aligned.m16n8k32.row.col.s32.s4.u4.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.i32.u4.i4", Sm80, [U4, I4, I32], "mma.sync.aligned.m16n8k32.row.col.s32.u4.s4.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.i32.u4",    Sm80, [U4, U4, I32], "mma.sync.aligned.m16n8k32.row.col.s32.u4.u4.s32 {D}, {A}, {B}, {D};"),
+    ("mma.m16n8k32.i32.i4",    Sm80, [I4, I4, I32], ptx!("m16n8k32", "s32.s4.s4.s32")),
+    ("mma.m16n8k32.i32.i4.u4", Sm80, [I4, U4, I32], ptx!("m16n8k32", "s32.s4.u4.s32")),
+    ("mma.m16n8k32.i32.u4.i4", Sm80, [U4, I4, I32], ptx!("m16n8k32", "s32.u4.s4.s32")),
+    ("mma.m16n8k32.i32.u4",    Sm80, [U4, U4, I32], ptx!("m16n8k32", "s32.u4.u4.s32")),
 ];
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const K64_ENTRIES: [Entry; 4] = [
-    ("mma.m16n8k64.i32.i4",    Sm80, [I4, I4, I32], "mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k64.i32.i4.u4", Sm80, [I4, U4, I32], "mma.sync.aligned.m16n8k64.row.col.s32.s4.u4.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k64.i32.u4.i4", Sm80, [U4, I4, I32], "mma.sync.aligned.m16n8k64.row.col.s32.u4.s4.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k64.i32.u4",    Sm80, [U4, U4, I32], "mma.sync.aligned.m16n8k64.row.col.s32.u4.u4.s32 {D}, {A}, {B}, {D};"),
+    ("mma.m16n8k64.i32.i4",    Sm80, [I4, I4, I32], ptx!("m16n8k64", "s32.s4.s4.s32")),
+    ("mma.m16n8k64.i32.i4.u4", Sm80, [I4, U4, I32], ptx!("m16n8k64", "s32.s4.u4.s32")),
+    ("mma.m16n8k64.i32.u4.i4", Sm80, [U4, I4, I32], ptx!("m16n8k64", "s32.u4.s4.s32")),
+    ("mma.m16n8k64.i32.u4",    Sm80, [U4, U4, I32], ptx!("m16n8k64", "s32.u4.u4.s32")),
 ];
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {

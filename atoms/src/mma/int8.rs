@@ -1,6 +1,6 @@
-//! `mma.sync` on 8-bit integers, signed and unsigned in any combination; sums wrap around.
+//! `mma.sync` on 8-bit integers, signed and unsigned in any combination. Sums wrap around.
 
-use super::shape::{D_8X8, D_16X8, Entry, Shape, atoms};
+use super::shape::{D_8X8, D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::{Sm75, Sm80};
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
@@ -30,28 +30,28 @@ const K32: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k32",
 };
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const M8_ENTRIES: [Entry; 4] = [
-    ("mma.m8n8k16.i32.i8",    Sm75, [I8, I8, I32], "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m8n8k16.i32.i8.u8", Sm75, [I8, U8, I32], "mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m8n8k16.i32.u8.i8", Sm75, [U8, I8, I32], "mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m8n8k16.i32.u8",    Sm75, [U8, U8, I32], "mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {D}, {A}, {B}, {D};"),
+    ("mma.m8n8k16.i32.i8",    Sm75, [I8, I8, I32], ptx!("m8n8k16", "s32.s8.s8.s32")),
+    ("mma.m8n8k16.i32.i8.u8", Sm75, [I8, U8, I32], ptx!("m8n8k16", "s32.s8.u8.s32")),
+    ("mma.m8n8k16.i32.u8.i8", Sm75, [U8, I8, I32], ptx!("m8n8k16", "s32.u8.s8.s32")),
+    ("mma.m8n8k16.i32.u8",    Sm75, [U8, U8, I32], ptx!("m8n8k16", "s32.u8.u8.s32")),
 ];
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const K16_ENTRIES: [Entry; 4] = [
-    ("mma.m16n8k16.i32.i8",    Sm80, [I8, I8, I32], "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.i32.i8.u8", Sm80, [I8, U8, I32], "mma.sync.aligned.m16n8k16.row.col.s32.s8.u8.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.i32.u8.i8", Sm80, [U8, I8, I32], "mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k16.i32.u8",    Sm80, [U8, U8, I32], "mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32 {D}, {A}, {B}, {D};"),
+    ("mma.m16n8k16.i32.i8",    Sm80, [I8, I8, I32], ptx!("m16n8k16", "s32.s8.s8.s32")),
+    ("mma.m16n8k16.i32.i8.u8", Sm80, [I8, U8, I32], ptx!("m16n8k16", "s32.s8.u8.s32")),
+    ("mma.m16n8k16.i32.u8.i8", Sm80, [U8, I8, I32], ptx!("m16n8k16", "s32.u8.s8.s32")),
+    ("mma.m16n8k16.i32.u8",    Sm80, [U8, U8, I32], ptx!("m16n8k16", "s32.u8.u8.s32")),
 ];
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 const K32_ENTRIES: [Entry; 4] = [
-    ("mma.m16n8k32.i32.i8",    Sm80, [I8, I8, I32], "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.i32.i8.u8", Sm80, [I8, U8, I32], "mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.i32.u8.i8", Sm80, [U8, I8, I32], "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {D}, {A}, {B}, {D};"),
-    ("mma.m16n8k32.i32.u8",    Sm80, [U8, U8, I32], "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {D}, {A}, {B}, {D};"),
+    ("mma.m16n8k32.i32.i8",    Sm80, [I8, I8, I32], ptx!("m16n8k32", "s32.s8.s8.s32")),
+    ("mma.m16n8k32.i32.i8.u8", Sm80, [I8, U8, I32], ptx!("m16n8k32", "s32.s8.u8.s32")),
+    ("mma.m16n8k32.i32.u8.i8", Sm80, [U8, I8, I32], ptx!("m16n8k32", "s32.u8.s8.s32")),
+    ("mma.m16n8k32.i32.u8",    Sm80, [U8, U8, I32], ptx!("m16n8k32", "s32.u8.u8.s32")),
 ];
 
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {

@@ -1,12 +1,13 @@
-//! Matrix multiply-accumulate on tensor cores by a warp or a quad-pair: `mma.sync`, one file a
-//! family.
+//! `mma.sync`: matrix multiply-accumulate on tensor cores by a warp or a quad-pair. Each family of
+//! types has its own file.
 //!
-//! B is K×N in the table: its index is `k + K*n`, although the instructions call the operand `.col`
-//! and other tables write it N×K.
+//! B is K×N in this table: the index is `k + K*n`. The instructions call the operand `.col`, and
+//! other tables write it as N×K.
 //!
-//! Names are shape, accumulator, A, B; B is left out where it is of A's type.
+//! Names consist of shape, accumulator, A and B. B is omitted if it has the type of A.
 //!
-//! Not here: `.satfinite` on integers, a sum that no spec means, and one-bit factors.
+//! The table does not contain `.satfinite` on integers, because no spec has saturating sums, nor
+//! one-bit factors.
 
 mod f16;
 mod f64;

@@ -1,4 +1,4 @@
-//! Shapes of fragments, and the atoms of a shape.
+//! Shapes of `mma.sync` with their fragment layouts, and the atoms of a shape.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};
@@ -6,7 +6,7 @@ use crate::dsl::{RF, atom, r, rw};
 use crate::limits::{Speed, Timing};
 use carbyne_ir::scalar::Scalar;
 
-/// Fragments of one shape: m, n, k; the layouts of A, B and D; where they are defined.
+/// One shape: m, n and k; the layouts of A, B and D; the section that defines them.
 pub(super) struct Shape {
     pub(super) mnk: [i64; 3],
     pub(super) a: &'static str,
@@ -15,13 +15,21 @@ pub(super) struct Shape {
     pub(super) cite: &'static str,
 }
 
-/// An atom of a shape: name, first architecture, types of A, B and D, PTX.
+/// An atom of a shape: name, first architecture, types of A, B and D, PTX text.
 pub(super) type Entry = (&'static str, Arch, [Scalar; 3], &'static str);
 
-/// Accumulators of 16×8, of every shape that has them.
+/// The PTX text of a shape (`m16n8k8`) with types of D, A, B and C (`f32.f16.f16.f32`).
+macro_rules! ptx {
+    ($shape:literal, $types:literal) => {
+        concat!("mma.sync.aligned.", $shape, ".row.col.", $types, " {D}, {A}, {B}, {D};")
+    };
+}
+pub(super) use ptx;
+
+/// The layout of 16×8 accumulators, in all shapes.
 pub(super) const D_16X8: &str = "((4,8),(2,2)):((32,1),(16,8))";
 
-/// Accumulators of 8×8.
+/// The layout of 8×8 accumulators.
 pub(super) const D_8X8: &str = "((4,8),2):((16,1),8)";
 
 /// The atoms of a shape that a warp executes.

@@ -1,6 +1,6 @@
-//! `mma.sync` on tf32: binary32 whose low 13 bits are not looked at.
+//! `mma.sync` on tf32: binary32 whose low 13 bits the instruction ignores.
 
-use super::shape::{D_16X8, Entry, Shape, atoms};
+use super::shape::{D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::Sm80;
 use crate::atom::{Atom, Rounding};
 use crate::limits::Timing;
@@ -22,13 +22,14 @@ const K8: Shape = Shape {
     cite: "PTX ISA, Matrix Fragments for mma.m16n8k8",
 };
 
-#[rustfmt::skip] // One atom a line.
 pub(super) fn list(timing: &Timing) -> Vec<Atom> {
     let types = [Tf32, Tf32, F32];
     let k4: [Entry; 1] =
-        [("mma.m16n8k4.f32.tf32", Sm80, types, "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {D}, {A}, {B}, {D};")];
+        [("mma.m16n8k4.f32.tf32", Sm80, types, ptx!("m16n8k4", "f32.tf32.tf32.f32"))];
     let k8: [Entry; 1] =
-        [("mma.m16n8k8.f32.tf32", Sm80, types, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {D}, {A}, {B}, {D};")];
-    let of = |shape, list: &[Entry]| atoms(timing, timing.mma_tf32, Rounding::MmaAccumulate, shape, list);
-    [of(&K4, &k4), of(&K8, &k8)].concat()
+        [("mma.m16n8k8.f32.tf32", Sm80, types, ptx!("m16n8k8", "f32.tf32.tf32.f32"))];
+    let list = |shape, entries: &[Entry]| {
+        atoms(timing, timing.mma_tf32, Rounding::MmaAccumulate, shape, entries)
+    };
+    [list(&K4, &k4), list(&K8, &k8)].concat()
 }

@@ -1,8 +1,8 @@
-//! Probes of bulk copies: a tensor is copied vector by vector, or box by box of a tensor map,
-//! through shared memory, one way by the atom and the other way by plain moves.
+//! Probes of bulk copies. The program copies a tensor through shared memory, vector by vector or
+//! box by box of a tensor map. The atom copies in one direction, plain Moves copy in the other.
 //!
-//! One thread issues a copy. Into shared memory it completes on an mbarrier whose phases alternate;
-//! out of it, in a group that the thread waits for.
+//! One thread issues each copy. A copy to shared memory completes on an mbarrier with alternating
+//! phases. A copy from shared memory completes in a group for which the thread waits.
 
 use super::choice::Choice;
 use super::operand::{Passing, ProbeOperand, scalars};
@@ -16,14 +16,14 @@ use carbyne_ir::build::{Num, Tensor};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 
-/// What is copied, by [`Choice::pick`].
+/// The scalar types that are copied, by [`Choice::pick`].
 const SCALARS: [Scalar; 3] = [Scalar::F16, Scalar::F32, Scalar::U8];
 /// Bytes of a contiguous vector, and of the fastest mode of a box.
 const ROW_BYTES: i64 = 32;
 /// Threads of the block.
 const THREADS: i64 = 32;
 
-/// What the atom copies, one type a probe.
+/// The scalar types that the atom copies, one per probe.
 pub(super) fn scalars_of(atom: &Atom) -> &'static [Scalar] {
     match atom.operands.first().map(|o| o.elem) {
         Some(elem @ Elem::Scalar(_)) => scalars(elem),
@@ -31,7 +31,7 @@ pub(super) fn scalars_of(atom: &Atom) -> &'static [Scalar] {
     }
 }
 
-/// `2,2,16`: all modes but the last have `outer` elements.
+/// Extents of `n` modes: `outer` for all modes except the last, as in `2,2,16`.
 fn list(n: usize, outer: i64, last: i64) -> Vec<i64> {
     let mut all = vec![outer; n - 1];
     all.push(last);
@@ -49,7 +49,7 @@ pub(super) fn probe(
     let (whole, part) = shapes(atom, scalar);
     let n = whole.len();
     let accumulates = matches!(atom.op, AtomOp::Accumulate(_));
-    // One tensor for both, where what is there counts.
+    // An accumulation uses one tensor for input and output.
     let into = if accumulates { "ioD" } else { "outD" };
     let kind = atom.op.spec_kind().ok_or(NOT_A_SPEC)?;
     let operand = |name, access, input: Option<&str>, output: Option<&str>, tile: &[i64]| {
@@ -62,7 +62,7 @@ pub(super) fn probe(
             false => operand("D", OperandAccess::Write, None, Some(into), &whole)?,
         },
     ];
-    // What one copy moves.
+    // The part that one copy moves.
     let one = operand("P", OperandAccess::Read, None, None, &part)?;
     let load = atom.visibility.names_barrier();
     let boxed = matches!(atom.extent, Extent::Box(_));

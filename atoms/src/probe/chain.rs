@@ -1,4 +1,4 @@
-//! Chains: programs that execute an atom on its own results, to be timed.
+//! Chains: programs that execute an atom on its own results again and again, for timing.
 
 use super::choice::{Choice, Repeat};
 use super::operand::ProbeOperand;
@@ -12,9 +12,9 @@ use carbyne_ir::build::Tensor;
 use carbyne_ir::build::statements::{counted, literal, word};
 use carbyne_ir::scalar::Memory;
 
-/// A program of one block that executes an atom again and again, each time on what it gave before,
-/// in the only loop of the kernel. It is to be timed; its results mean nothing. The last tensor,
-/// `%cycles`, has two numbers a warp for whoever times it, and is not written by the program.
+/// A program of one block that executes an atom repeatedly, each time on its previous result, in
+/// the only loop of the kernel. It is for timing; the results have no meaning. The last tensor,
+/// `%cycles`, has two numbers per warp. The program does not write it; the timing harness does.
 ///
 /// # Errors
 /// [`Unobservable`].
@@ -36,10 +36,10 @@ pub fn chain(
     }
     let choice = Choice { threads, give_back: true, ..Choice::default() };
     let kernel = format!("chain_{}_{}_{threads}", atom.name.replace('.', "_"), repeat.times);
-    tile::written(atom, table, choice, kernel, Some(repeat))
+    tile::tile_probe(atom, table, choice, kernel, Some(repeat))
 }
 
-/// Whether what is written may be read again as that operand.
+/// Whether the operand `read` can read the value that the atom wrote as `write`.
 fn continues(read: &AtomOperand, write: &AtomOperand) -> bool {
     let held = |o: &AtomOperand| (o.elem, o.n_values());
     read.access == OperandAccess::Read
@@ -48,12 +48,12 @@ fn continues(read: &AtomOperand, write: &AtomOperand) -> bool {
 }
 
 impl Writer<'_> {
-    /// The atom again and again, on what it gave before.
+    /// The loop that executes the atom repeatedly on its previous result.
     pub(super) fn rounds(&self, operands: &[ProbeOperand], repeat: Repeat) -> Stmt {
         let mut reads: Vec<Tensor> =
             operands.iter().filter(|o| o.access == OperandAccess::Read).map(mine).collect();
-        // Three registers of one bank would be read one after the other: factors that are alike
-        // share one.
+        // Reading three registers of one register bank takes several cycles. Factors of one type
+        // share a register.
         if let (1, [a, b]) = (self.atom.group, &mut reads[..])
             && operands.iter().any(|o| o.access == OperandAccess::ReadWrite)
         {
@@ -62,7 +62,8 @@ impl Writer<'_> {
         let accumulator = operands.iter().find(|o| o.access == OperandAccess::ReadWrite).map(mine);
         let next =
             |r: &&AtomOperand| r.divisor.is_none() && self.atom.writes().any(|w| continues(r, w));
-        // The last: the reciprocal of a divisor that stays the same would be made once.
+        // The last operand: if the dividend changed and the divisor did not, the compiler would
+        // compute the reciprocal only once.
         let continued = self.atom.reads().filter(next).last();
         let own = |o: &AtomOperand| Tensor::of(o.name).then(ViewOp::Mine);
         let write = accumulator.or(continued.map(own));

@@ -1,19 +1,20 @@
-//! Choices that a probe is made by.
+//! Parameters of probes and chains.
 
 /// A choice among the memories, types and forms that an atom allows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Which of an operand's memories and of the scalar types that fill its units: the first, the
-    /// second, or the last where there are fewer.
+    /// The index into the memories of an operand and into the scalar types that fill its units. The
+    /// last one if the index is too large.
     pub pick: usize,
-    /// Blocks of the grid, each with operands of its own.
+    /// The number of blocks of the grid. Each block has its own operands.
     pub blocks: i64,
-    /// Threads of a block, a multiple of 32; at least those that the atom needs.
+    /// The number of threads of a block, a multiple of 32, and at least the number that the atom
+    /// needs.
     pub threads: i64,
-    /// Whether registers that the atom only reads are given back, so that a compiler keeps them
-    /// where the atom is taken out.
+    /// Whether the program also stores the registers that the atom only reads. A compiler then
+    /// keeps them even if the atom is removed.
     pub give_back: bool,
-    /// Whether the accumulator of a MatMul is set, and not read, by an atom that does both.
+    /// For a MatMul that can both add and set: whether it sets the accumulator.
     pub set: bool,
 }
 
@@ -23,12 +24,11 @@ impl Default for Choice {
     }
 }
 
-/// How often a [`chain`](super::chain()) executes its atom: in a loop of so many rounds, each of so
-/// many executions.
+/// The number of executions of the atom in a [`chain`](super::chain()): `rounds` times `times`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
     /// Rounds of the loop, which is not unrolled.
     pub rounds: i64,
-    /// Executions of a round, one after the other.
+    /// Consecutive executions in one round.
     pub times: i64,
 }

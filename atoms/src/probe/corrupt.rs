@@ -1,14 +1,15 @@
-//! Atoms that are wrong on purpose: the self-test of whoever checks atoms.
+//! Wrong atoms, for tests that a checker of atoms finds mistakes.
 
 use crate::atom::Atom;
 use carbyne_ir::layout::Layout;
 
-/// The atom with two strides of one operand's thread-value layout exchanged, for every operand and
-/// pair that make it another function; none for an atom of one thread and value.
+/// Copies of the atom in which two strides of one operand's thread-value layout are exchanged: one
+/// for every operand and every pair of strides that changes the function. Empty for an atom of one
+/// thread and value.
 #[must_use]
 pub fn corrupted(atom: &Atom) -> Vec<Atom> {
     let mut atoms = vec![];
-    // A literal is the same for every value.
+    // A literal is equal for all values.
     let tensors = atom.operands.iter().enumerate().filter(|(_, o)| o.divisor.is_none());
     for (i, operand) in tensors {
         for tv in exchanged(&operand.tv) {

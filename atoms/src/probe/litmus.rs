@@ -1,11 +1,12 @@
-//! Litmus kernels: programs whose results show that a statement between specs worked.
+//! Litmus kernels: programs whose results show that a synchronization statement works.
 //!
-//! One thread of a pair brings a number to shared memory and takes its time about it: it adds the
-//! number to what is there again and again, so that whoever looks too early sees another sum. The
-//! other thread takes the sum after the statement. Statements of groups of copies and MatMuls stand
-//! around copies and MatMuls whose results are taken.
+//! Threads work in pairs. The first thread of a pair writes a number to shared memory and then adds
+//! it again and again, which takes time. The second thread reads the sum after the statement. If it
+//! reads too early, it sees another sum. Statements that wait for groups of copies or MatMuls are
+//! tested with copies or MatMuls whose results are read.
 //!
-//! Of what acts on time, registers or hints alone nothing can be seen: [`Unobservable::Statement`].
+//! Some statements act only on timing, on registers, or as hints. No result shows their effect:
+//! [`Unobservable::Statement`].
 
 use super::choice::Choice;
 use super::operand::{Passing, ProbeOperand};
@@ -20,12 +21,12 @@ use carbyne_ir::build::{Num, Tensor};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 
-/// Elements of the caller's tensors: one for each thread that takes part.
+/// Elements of the caller's tensors: one per participating thread.
 const N: i64 = 32;
-/// How often a number is added before the statement.
+/// The number of times that a number is added before the statement.
 const TIMES: i64 = 200;
 
-/// A litmus of a statement's atom.
+/// The litmus kernel of a statement's atom.
 ///
 /// # Errors
 /// [`Unobservable::Statement`] with the reason, [`Unobservable::Shadowed`].
@@ -66,19 +67,17 @@ pub(super) fn litmus(
             SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait => {
                 let waits = |r: &&Atom| r.visibility.holds_registers();
                 let found = table.atoms().iter().find(waits).ok_or(Unobservable::Statement(
-                    "no atom of the architecture is waited for by it",
+                    "the architecture has no atom for which it waits",
                 ))?;
-                tile::written(found, table, choice, kernel, None)
+                tile::tile_probe(found, table, choice, kernel, None)
             }
-            SyncOp::RegistersInc | SyncOp::RegistersDec => Err(Unobservable::Statement(
-                "how many registers a thread may use shows in no result",
-            )),
+            SyncOp::RegistersInc | SyncOp::RegistersDec => {
+                Err(Unobservable::Statement("no result shows the number of registers of a thread"))
+            }
             SyncOp::GridWait | SyncOp::GridLaunch => Err(Unobservable::Statement(
-                "it acts on grids that are launched to overlap, and one is launched at a time",
+                "it acts on overlapping grids, but a probe launches one grid at a time",
             )),
-            SyncOp::Prefetch => {
-                Err(Unobservable::Statement("it is a hint, which shows in no result"))
-            }
+            SyncOp::Prefetch => Err(Unobservable::Statement("it is a hint; no result shows it")),
         },
         AtomOp::Move
         | AtomOp::Accumulate(_)
@@ -88,12 +87,11 @@ pub(super) fn litmus(
         | AtomOp::Select
         | AtomOp::Reduction(_)
         | AtomOp::Shfl(_)
-        | AtomOp::Init => Err(Unobservable::Statement("it is no statement")),
+        | AtomOp::Init => Err(Unobservable::Statement("it is not a synchronization statement")),
     }
 }
 
-/// Whether the atom is the one that the table takes for its statement, with a number that the
-/// litmus has.
+/// Checks that the table chooses this atom for its statement with the number in the litmus kernel.
 fn is_chosen(atom: &Atom, table: &AtomTable) -> Result<(), Unobservable> {
     let AtomOp::Sync(op) = atom.op else { return Ok(()) };
     let one = |n: i64| Some((Some(n), Some(n), n.max(1)));
@@ -115,13 +113,13 @@ fn element(name: &str, at: &Num) -> Tensor {
     Tensor::of(name).tile([1]).at([at])
 }
 
-/// Numbers of the block, in 128-byte lines of shared memory where bulk copies take them.
+/// A shared tensor of `n` numbers, aligned to 128 bytes if bulk copies access it.
 fn shared(n: i64, aligned: bool) -> Stmt {
     let attrs = if aligned { vec![TypeAttr::Align(Expr::int(128))] } else { vec![] };
     allocation("x", dims(&[n], false), Scalar::U32, Memory::Sh, attrs)
 }
 
-/// The register that a thread takes numbers through.
+/// The register through which a thread moves numbers.
 fn register() -> Stmt {
     plain("r", &[1], Scalar::U32, Memory::Rf)
 }
@@ -168,7 +166,7 @@ impl<'a> Litmus<'a> {
         Litmus { w: Writer { atom, table, choice, threads, groups: 1 }, blocks: 1, len: (N, N) }
     }
 
-    /// The kernel of these statements.
+    /// The kernel with these statements.
     fn kernel(self, kernel: &str, stmts: Vec<Stmt>) -> Result<Probe, Unobservable> {
         let operand = |name, access, tensor: &str, n: i64| {
             let tv = Layout::col_major(vec![n]).map_err(|e| Unobservable::Layout(e.to_string()))?;
@@ -220,7 +218,7 @@ impl<'a> Litmus<'a> {
         Ok(leaf(kind, &on(threads), vec![View::of("r")], place, vec![word(Key::Atom, add)]))
     }
 
-    /// Brings the thread's number to its place, slowly.
+    /// The thread `who` writes its number at `at`, slowly.
     fn produce(&self, who: &str, at: &Num) -> Result<Vec<Stmt>, Unobservable> {
         let (who, r) = (Tensor::of(who), Tensor::of("r"));
         let (load, store) =
@@ -232,7 +230,7 @@ impl<'a> Litmus<'a> {
         ])
     }
 
-    /// Takes what stands at a place.
+    /// The thread `who` reads the number at `from`.
     fn consume(&self, who: &str, from: &Num, to: &Num) -> Result<[Stmt; 2], Unobservable> {
         let (who, r) = (Tensor::of(who), Tensor::of("r"));
         let (load, store) =
@@ -240,7 +238,7 @@ impl<'a> Litmus<'a> {
         Ok([copy(&who, &element("x", from), &r, load), copy(&who, &r, &element("outD", to), store)])
     }
 
-    /// Each of `n` threads takes what the one opposite brought, behind a barrier of them all.
+    /// Each of `n` threads reads the number of the opposite thread, after a barrier of all of them.
     fn hand_over(mut self, group: &Tensor, n: i64, kernel: &str) -> Result<Probe, Unobservable> {
         self.len = (n, n);
         let mut stmts = vec![
@@ -261,8 +259,8 @@ impl<'a> Litmus<'a> {
         self.kernel(kernel, stmts)
     }
 
-    /// One warp brings, the other takes, when all of the first have arrived; `copies`: by
-    /// asynchronous copies that arrive for it.
+    /// One warp writes, another warp reads after all threads of the first have arrived at an
+    /// mbarrier. With `copies` asynchronous copies write and arrive.
     fn through_mbarrier(self, copies: bool, kernel: &str) -> Result<Probe, Unobservable> {
         let (i, j) = (Num::of("@i"), Num::of("@j"));
         let produced = match copies {
@@ -317,7 +315,7 @@ impl<'a> Litmus<'a> {
         found.ok_or(Unobservable::NoMove(Memory::Gl, Memory::Sh, 128))
     }
 
-    /// A thread has two groups of copies under way, and waits for the first, then for the other.
+    /// A thread starts two groups of copies, and waits for the first group, then for the second.
     fn two_groups(mut self, kernel: &str) -> Result<Probe, Unobservable> {
         let (atom, n) = (self.async_copy()?, self.w.threads);
         self.len = (2 * n, 2 * n);
@@ -339,8 +337,8 @@ impl<'a> Litmus<'a> {
         self.kernel(kernel, stmts)
     }
 
-    /// One warp brings a row, a bulk copy takes it away behind fence and barrier; what its source
-    /// or its target is used for after the wait shows that it was waited for.
+    /// One warp writes a row. After a fence and a barrier a bulk copy stores it. After the wait the
+    /// source is overwritten, or the target read, which shows that the wait works.
     fn bulk(mut self, wait: SyncOp, kernel: &str) -> Result<Probe, Unobservable> {
         let atom = self.bulk_copy(false, false)?;
         let (n, store) = (self.w.threads, self.word(Memory::Rf, Memory::Sh)?);
@@ -359,7 +357,7 @@ impl<'a> Litmus<'a> {
             barrier(None),
             by("first", ["x"], ["outD"], vec![away, bare(SyncOp::BulkCommit), with(wait, 0)]),
             barrier(None),
-            // What it read may be overwritten now.
+            // The source of the copy may be overwritten now.
             copy(&one(), &Tensor::of("r"), &element("x", &t), store),
         ]);
         if wait == SyncOp::BulkWaitRead {
@@ -368,7 +366,7 @@ impl<'a> Litmus<'a> {
         self.kernel(kernel, stmts)
     }
 
-    /// Two blocks, each of which copies half of what both take, and arrives at both.
+    /// Two blocks. Each copies one half to both blocks, and arrives at the mbarriers of both.
     fn in_cluster(mut self, last: SyncOp, kernel: &str) -> Result<Probe, Unobservable> {
         let atom = self.bulk_copy(true, true)?;
         (self.blocks, self.len) = (2, (N, 2 * N));
@@ -416,12 +414,12 @@ impl<'a> Litmus<'a> {
             at_barrier(SyncOp::MbarrierWait, "done", 0),
         ];
         stmts.extend(self.consume("one", &t, &(Num::from(N) * &r + &t))?);
-        // A block whose shared memory others still reach must not end.
+        // A block must not end while other blocks access its shared memory.
         stmts.extend([bare(last), bare(SyncOp::ClusterWait)]);
         self.kernel(kernel, stmts)
     }
 
-    /// One lane of a warp is elected: what only it adds is there once.
+    /// One lane of a warp is elected. The sum shows that only one lane has added.
     fn elect(self, kernel: &str) -> Result<Probe, Unobservable> {
         let (i, k, e) = (Num::of("@i"), Num::of("k"), Tensor::of("e"));
         let load = self.word(Memory::Gl, Memory::Rf)?;

@@ -1,22 +1,21 @@
-//! Probes: a program in the text format that executes one atom on operands of the caller.
+//! Probes: programs in the text format that execute one atom on operands of the caller.
 //!
-//! Whoever executes the program, the simulator or a device, can be compared with whoever else does,
-//! lane by lane: what a thread holds of an operand in registers comes from and goes to global
-//! memory by (block, thread, value), through plain loads and stores, so that the first difference
-//! names a lane and a register of the atom. An operand in memory comes and goes as its tile, so
-//! that a difference names coordinates. Inside, the atom is the body of the spec that it
-//! implements, over tensors distributed as the atom says; so the simulator checks it against the
-//! meaning of that spec as well.
+//! Simulator and device execute the same probe, and the test compares the results lane by lane. An
+//! operand in registers is loaded from and stored to global memory by (block, thread, value),
+//! through plain Moves, so that the first difference names a lane and a register of the atom. An
+//! operand in memory is loaded and stored as a tile, so that a difference names coordinates. The
+//! atom is the body of the spec that it implements, over tensors distributed as the atom states.
+//! The simulator therefore also compares the atom with the meaning of this spec.
 //!
-//! - [`operand`]: where an operand's values are in the caller's tensors.
-//! - `litmus`: programs in which a statement between specs must work;
-//! - `protocol`: the statements around an atom whose results are not there at once.
-//! - [`chain`]: a program that executes an atom again and again, to be timed; [`corrupted`]: atoms
-//!   that are wrong.
+//! - [`operand`]: the positions of an operand's values in the caller's tensors.
+//! - `litmus`: programs in which a synchronization statement must work.
+//! - `protocol`: the statements around an atom with asynchronous results.
+//! - [`chain`]: a program that executes an atom repeatedly, for timing.
+//! - [`corrupted`]: wrong atoms.
 //!
-//! An atom of another kind extends these by what its fields say (visibility, operation, memories),
-//! never by its name. Statements between specs have litmus kernels, whose results show that they
-//! worked. What has no result to look at is refused with the reason, [`Unobservable`].
+//! To support an atom of a new kind, extend these files by a case for its fields (visibility,
+//! operation, memories), never for its name. An atom without observable results is refused with the
+//! reason, [`Unobservable`].
 
 mod bulk;
 mod chain;
@@ -39,7 +38,7 @@ pub use writer::literal_of;
 use crate::atom::{Atom, AtomOperand, Extent};
 use crate::table::AtomTable;
 
-/// How many different programs [`probe`] makes of an atom by [`Choice::pick`].
+/// The number of different programs that [`probe`] makes for an atom, by [`Choice::pick`].
 #[must_use]
 pub fn n_picks(atom: &Atom) -> usize {
     if atom.extent != Extent::Tile {
@@ -56,7 +55,8 @@ pub fn n_picks(atom: &Atom) -> usize {
 /// # Errors
 /// [`Unobservable`].
 pub fn probe(atom: &Atom, table: &AtomTable, choice: Choice) -> Result<Probe, Unobservable> {
-    // What tells probes of an atom apart comes first: names are cut to a length.
+    // The parts that distinguish the probes of an atom come first, because names are cut to a
+    // length.
     let pick = if choice.pick > 0 { choice.pick.to_string() } else { String::new() };
     let set = if choice.set { "_set" } else { "" };
     let kernel = format!("probe{pick}{set}_{}", atom.name.replace('.', "_"));
@@ -66,5 +66,5 @@ pub fn probe(atom: &Atom, table: &AtomTable, choice: Choice) -> Result<Probe, Un
     if atom.extent != Extent::Tile {
         return bulk::probe(atom, table, choice, kernel);
     }
-    tile::written(atom, table, choice, kernel, None)
+    tile::tile_probe(atom, table, choice, kernel, None)
 }

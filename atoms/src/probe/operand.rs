@@ -1,4 +1,4 @@
-//! Where the values of a probed operand are: in the atom's tiles, and in the tensors of the caller.
+//! The positions of a probed operand's values in the atom's tiles and in the caller's tensors.
 
 use super::choice::Choice;
 use crate::atom::{Atom, AtomOp, AtomOperand, Elem, OperandAccess};
@@ -13,20 +13,20 @@ use std::fmt;
 /// An operand of a probe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeOperand {
-    /// Its name in the atom.
+    /// The name in the atom.
     pub name: &'static str,
     /// Whether the atom reads it, writes it, or both.
     pub access: OperandAccess,
-    /// The type of the scalars that its units consist of in this probe.
+    /// The scalar type of its elements in this probe.
     pub scalar: Scalar,
-    /// The caller's tensor that it comes from, without `%`.
+    /// The caller's tensor from which it is loaded, without `%`.
     pub input: Option<String>,
-    /// The caller's tensor that it goes to, without `%`; that of a read operand is what it was.
+    /// The caller's tensor to which it is stored, without `%`. A read operand is stored unchanged.
     pub output: Option<String>,
-    /// (thread of the block, value) to the column-major index in `tile`, in scalars.
+    /// The map from (thread of the block, value) to the column-major index in `tile`, in scalars.
     pub tv: Layout,
-    /// Extents of what a block executes, in scalars: the atom's tile, with one more mode (the
-    /// first) where several groups execute it, each on a tile of its own.
+    /// The extents of a block's tile, in scalars. If several groups of the block execute the atom,
+    /// each on its own tile, the first mode is the group. Otherwise it is the tile of the atom.
     pub tile: Vec<i64>,
     /// How it is passed between the caller and the probe.
     pub passing: Passing,
@@ -41,35 +41,37 @@ pub enum Passing {
         /// Threads of a block.
         threads: i64,
     },
-    /// In memory: the caller's tensor has one mode, tile after tile.
+    /// In memory: the caller's tensor has one mode, which contains tile after tile.
     Memory {
         /// The memory that holds it while the atom executes.
         memory: Memory,
-        /// From the column-major index in the tile to the place in a block's part of that mode.
+        /// The map from the column-major index in the tile to the offset in the block's part of
+        /// that mode.
         layout: Layout,
     },
-    /// A number that is passed by value, of all threads: the caller's tensor has no modes.
+    /// A number that is passed by value to all threads: the caller's tensor has no modes.
     Number,
-    /// No memory: the coordinate of each thread along the second mode of a tensor in registers,
-    /// `of`, that the atom writes.
+    /// No memory: the value is the coordinate of each thread along the second mode of `of`, a
+    /// tensor in registers that the atom writes.
     Coordinate {
         /// The tensor's name without `%`.
         of: String,
     },
-    /// In global memory, as a whole: the caller's tensor has the extents of the tile, row-major.
+    /// In global memory as a whole tensor: the caller's tensor has the extents of the tile,
+    /// row-major.
     Whole,
-    /// A tile in shared memory that a descriptor names: the caller's tensor has one mode, the
-    /// elements of tile after tile in column-major order.
+    /// A tile in shared memory that a descriptor addresses. The caller's tensor has one mode, which
+    /// contains the elements of tile after tile in column-major order.
     Described {
-        /// From the column-major index in the tile to the offset in shared memory.
+        /// The map from the column-major index in the tile to the offset in shared memory.
         layout: Layout,
-        /// That of the tensor in shared memory.
+        /// The swizzle mode of the tensor in shared memory.
         swizzle: SwizzleMode,
     },
 }
 
-/// The dense layouts in which a descriptor names the operand's tile, with the swizzle for each;
-/// none for an operand whose threads give addresses.
+/// The dense layouts of the operand's tile that a descriptor can describe, each with its swizzle.
+/// Empty for an operand that threads address.
 #[must_use]
 pub fn described(o: &AtomOperand) -> Vec<Canonical> {
     let Some(rule) = o.matrix_rule() else { return vec![] };
@@ -88,16 +90,16 @@ pub fn described(o: &AtomOperand) -> Vec<Canonical> {
     found
 }
 
-/// What an element of a caller's tensor is to the atom.
+/// An element of a caller's tensor, as the atom sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// Block of the grid.
+    /// The block of the grid.
     pub block: i64,
-    /// Thread of the block and number of its value; none in memory.
+    /// The thread of the block and the index of its value; `None` for an operand in memory.
     pub held_by: Option<(i64, i64)>,
-    /// Coordinates in [`ProbeOperand::tile`].
+    /// The coordinates in [`ProbeOperand::tile`].
     pub at: Vec<i64>,
-    /// The same as a column-major index.
+    /// The column-major index in [`ProbeOperand::tile`].
     pub index: i64,
 }
 
@@ -112,8 +114,8 @@ impl fmt::Display for Element {
     }
 }
 
-/// The same with a scalar between any two runs of `n` scalars side by side, so that they begin
-/// anywhere.
+/// The layout with one unused scalar between any two runs of `n` consecutive scalars, so that runs
+/// begin at unaligned addresses.
 fn apart(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
     fn steps(stride: IntTuple<i64>, n: i64) -> IntTuple<i64> {
         match stride {
@@ -172,7 +174,7 @@ impl ProbeOperand {
                 Passing::Memory { memory, layout }
             }
         };
-        // One tensor for both, where the atom itself accesses the caller's memory.
+        // An atom that updates the caller's memory has one tensor for input and output.
         let in_place = memory.is_global() && o.access == OperandAccess::ReadWrite && !choice.set;
         let named_in = |prefix: &str| format!("{}{}", if in_place { "io" } else { prefix }, o.name);
         let reads = match o.access {
@@ -194,14 +196,14 @@ impl ProbeOperand {
         })
     }
 
-    /// Scalars of a block's tile.
+    /// The number of scalars in a block's tile.
     #[must_use]
     pub fn tile_size(&self) -> i64 {
         self.tile.iter().product()
     }
 
-    /// Scalars of a block's part of the caller's tensor: of a tile in memory also what lies between
-    /// its elements.
+    /// The number of scalars in a block's part of the caller's tensor, including unused scalars
+    /// between the elements of a tile in memory.
     #[must_use]
     pub fn span(&self) -> i64 {
         match self.is_apart() {
@@ -210,12 +212,13 @@ impl ProbeOperand {
         }
     }
 
-    /// Whether there is a scalar between what threads address, so that it begins anywhere.
+    /// Whether there are unused scalars between the runs of threads, so that runs begin at
+    /// unaligned addresses.
     pub(super) fn is_apart(&self) -> bool {
         matches!(&self.passing, Passing::Memory { layout, .. } if layout.cosize() > layout.size())
     }
 
-    /// Scalars that one thread holds or addresses.
+    /// The number of scalars that one thread holds or addresses.
     #[must_use]
     pub fn n_values(&self) -> i64 {
         self.tv.mode(1).map_or(1, |v| v.size())
@@ -232,7 +235,7 @@ impl ProbeOperand {
         }
     }
 
-    /// What each element of a caller's tensor is, in the order of its memory.
+    /// The elements of a caller's tensor, in the order of memory.
     #[must_use]
     pub fn elements(&self) -> Vec<Element> {
         let of_block: Vec<(Option<(i64, i64)>, i64)> = match &self.passing {
@@ -244,7 +247,7 @@ impl ProbeOperand {
                     .collect()
             }
             Passing::Memory { layout, .. } => {
-                // What lies between elements is read and left out, and may be as the first one.
+                // Scalars between elements are read and ignored. They may have any index.
                 let mut indices = vec![0; usize::try_from(self.span()).unwrap_or(0)];
                 for index in 0..layout.size() {
                     let at = usize::try_from(layout.at(index)).unwrap_or(usize::MAX);
@@ -269,7 +272,7 @@ impl ProbeOperand {
             let at = self.tile.iter().map(&mut next).collect();
             Element { block, held_by, at, index }
         };
-        // A number is that of all blocks.
+        // A number is shared by all blocks.
         let blocks = if self.passing == Passing::Number { 1 } else { self.blocks };
         (0..blocks)
             .flat_map(|b| of_block.iter().map(move |(h, i)| (b, *h, *i)))
@@ -277,7 +280,7 @@ impl ProbeOperand {
             .collect()
     }
 
-    /// The column-major index of the element at that place of a row-major list.
+    /// The column-major index of the element with the index `place` in row-major order.
     fn col_major(&self, place: i64) -> i64 {
         let mut rest = place;
         let digits: Vec<i64> = self
@@ -303,7 +306,7 @@ impl ProbeOperand {
     }
 }
 
-/// The atom's layout counted in scalars, `per` of them a unit.
+/// The atom's layout in scalars, with `per` scalars per unit.
 fn in_scalars(tv: &Layout, per: i64) -> Result<Layout, LayoutError> {
     if per == 1 {
         return Ok(tv.clone());
@@ -318,16 +321,17 @@ fn times(layout: &Layout, n: i64) -> Result<Layout, LayoutError> {
 
 fn col_major(tile: &[i64]) -> Result<Layout, LayoutError> {
     let layout = Layout::col_major(tile.to_vec())?;
-    // Of one mode, too, a list of modes.
+    // A single mode also becomes a list of modes.
     if tile.len() == 1 { Layout::concat(&[Layout::new(tile[0], 1)?]) } else { Ok(layout) }
 }
 
-/// Whether the first mode of the atom's tiles is a batch already.
+/// Whether the first mode of the atom's tiles is already a batch.
 fn is_batched(atom: &Atom) -> bool {
     matches!(atom.op, AtomOp::MatMul { l, .. } if l > 1)
 }
 
-/// The tiles of so many groups in memory, one after the other; their first mode counts groups.
+/// The layout of the tiles of `n` groups, one after the other in memory. The first mode counts
+/// groups.
 fn batched_modes(atom: &Atom, n: i64, one: &Layout) -> Result<Layout, LayoutError> {
     let groups = Layout::new(n, one.size())?;
     let mut modes: Vec<Layout> = (0..one.rank()).map(|i| one.mode(i)).collect::<Result<_, _>>()?;
@@ -339,22 +343,24 @@ fn batched_modes(atom: &Atom, n: i64, one: &Layout) -> Result<Layout, LayoutErro
     Layout::concat(&modes)
 }
 
-/// The layout of one group as that of so many, each with a batch of the spec, the first mode.
+/// The thread-value layout of `n` groups, derived from that of one group. Each group has one batch
+/// of the spec, which is the first mode.
 fn batched(atom: &Atom, n: i64, threads: i64, tv: &Layout) -> Result<Layout, LayoutError> {
     let (t, v) = (times(&tv.mode(0)?, n)?, times(&tv.mode(1)?, n)?);
-    // From a thread to its place in its group and its group, and from there to the element.
+    // `places` maps a thread to its index in its group and to the group; `elements` maps these to
+    // the element.
     let groups = atom.thread_layout.complement(threads)?;
     let places = Layout::concat(&[atom.thread_layout.clone(), groups])?.right_inverse();
     let elements = Layout::concat(&[t, Layout::new(n, 1)?])?;
     Layout::concat(&[elements.compose(&places)?, v])
 }
 
-/// The scalar types that stand for an operand's elements, from the widest on.
+/// The scalar types that probes use for an operand's elements, the widest first.
 #[must_use]
 pub fn scalars(elem: Elem) -> &'static [Scalar] {
     match elem {
         Elem::Scalar(s) => {
-            // A slice of one, out of the list of all.
+            // A slice with one element of the list of all types.
             let at = Scalar::ALL.iter().position(|t| *t == s).unwrap_or(0);
             &Scalar::ALL[at..=at]
         }

@@ -1,26 +1,26 @@
-//! What has to stand around an atom so that its results can be looked at.
+//! The synchronization statements around an atom that make its results visible.
 
 use crate::atom::{Atom, Visibility};
 use carbyne_ir::ast::{Expr, Stmt, SyncOp};
 use carbyne_ir::build::statements::sync;
 
-/// Statements of the block around the atom.
+/// The statements of a block around the atom.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Protocol {
-    /// By all threads, once they have brought the operands; a barrier follows.
+    /// Executed by all threads after they have loaded the operands. A barrier follows.
     pub(super) brought: Vec<Stmt>,
-    /// By all threads, right before the atom.
+    /// Executed by all threads directly before the atom.
     pub(super) before: Vec<Stmt>,
-    /// By all threads, right after the atom; a barrier follows.
+    /// Executed by all threads directly after the atom. A barrier follows.
     pub(super) after: Vec<Stmt>,
 }
 
 impl Protocol {
-    /// By when the atom's results are there.
-    pub(super) fn of(atom: &Atom) -> Self {
+    /// The statements that the visibility of the atom needs.
+    pub(super) fn for_atom(atom: &Atom) -> Self {
         let none = Protocol::default();
         let plain = |op| sync(op, None, None);
-        // None is under way afterwards.
+        // Waits until no group is in flight.
         let all = |op| sync(op, None, Some(Expr::int(0)));
         match atom.visibility {
             Visibility::Immediate => none,
@@ -32,7 +32,7 @@ impl Protocol {
                 before: vec![plain(SyncOp::WgmmaFence)],
                 after: vec![plain(SyncOp::WgmmaCommit), all(SyncOp::WgmmaWait)],
             },
-            // Theirs is in `bulk`.
+            // `bulk` writes the statements of these.
             Visibility::Mbarrier | Visibility::BulkGroup => none,
         }
     }

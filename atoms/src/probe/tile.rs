@@ -7,8 +7,8 @@ use super::writer::{Writer, literal_of};
 use crate::atom::{Atom, OperandAccess};
 use crate::table::AtomTable;
 
-/// The program that executes an atom, as often as `repeat` says.
-pub(super) fn written(
+/// The program that executes an atom once, or as often as `repeat` says.
+pub(super) fn tile_probe(
     atom: &Atom,
     table: &AtomTable,
     choice: Choice,
@@ -19,7 +19,7 @@ pub(super) fn written(
     let groups = threads / atom.group;
     let mut operands = vec![];
     for o in atom.operands.iter().filter(|o| literal_of(atom, o).is_none()) {
-        // A chain writes to what it reads.
+        // A chain writes to an operand that it reads.
         if repeat.is_some() && o.access == OperandAccess::Write {
             continue;
         }
@@ -32,8 +32,8 @@ pub(super) fn written(
     Ok(Probe { text, kernel, operands, blocks, threads, set })
 }
 
-/// Threads of a block: as many of those that are wanted as groups of the atom fill, in whole warps;
-/// at least those of one group.
+/// The number of threads of a block: the largest number up to `wanted` that consists of whole
+/// groups, or whole warps if the group is not contiguous. At least one group.
 fn n_threads(atom: &Atom, wanted: i64) -> i64 {
     let window = match atom.thread_layout.cosize() {
         1 => 1,

@@ -1,4 +1,4 @@
-//! The statements of a probe.
+//! The writer of a probe's statements.
 
 use super::choice::{Choice, Repeat};
 use super::operand::{Passing, ProbeOperand};
@@ -30,7 +30,7 @@ impl Writer<'_> {
         operands: &[ProbeOperand],
         repeat: Option<Repeat>,
     ) -> Result<String, Unobservable> {
-        let mut protocol = Protocol::of(self.atom);
+        let mut protocol = Protocol::for_atom(self.atom);
         let warps = (self.threads + 31) / 32;
         let cycles = repeat.map(|_| "cycles");
         let cycles_of = |name| tensor(name, &[warps, 2], Scalar::I64, Some(Memory::Gl));
@@ -62,7 +62,7 @@ impl Writer<'_> {
         Ok(self.module(operands, more, kernel, head, body))
     }
 
-    /// The text of a module: the caller's tensors, `more`, which declares the grid, the block, and
+    /// The text of a module: the caller's tensors, `more` (which declares the grid), the block, and
     /// the kernel.
     pub(super) fn module(
         &self,
@@ -80,7 +80,7 @@ impl Writer<'_> {
         text::print(&Module { header: vec![], items, footer: vec![] })
     }
 
-    /// From the caller to where the atom reads.
+    /// The statements that load an operand from the caller's tensor.
     fn bring(&self, o: &ProbeOperand) -> Result<Vec<Stmt>, Unobservable> {
         let Some(input) = &o.input else { return Ok(vec![]) };
         let to = match o.passing {
@@ -95,7 +95,7 @@ impl Writer<'_> {
         self.units(o, &tile(input, o), &to, (Memory::Gl, Memory::Sh))
     }
 
-    /// From where the atom wrote to the caller.
+    /// The statements that store an operand to the caller's tensor.
     fn take(&self, o: &ProbeOperand) -> Result<Vec<Stmt>, Unobservable> {
         let Some(output) = &o.output else { return Ok(vec![]) };
         match o.passing {
@@ -112,7 +112,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Moves what a thread holds, in words as wide as there are.
+    /// The statements that move the values of a thread, in the widest possible words.
     fn words(&self, o: &ProbeOperand, global: &str, load: bool) -> Result<Stmt, Unobservable> {
         let (n, bits) = (o.n_values(), o.scalar.bits());
         let all = n * bits;
@@ -134,7 +134,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Moves a tile through registers, one scalar (or one byte of narrower ones) a thread and step.
+    /// The statements that move a tile through registers, one scalar per thread and step. Scalars
+    /// narrower than a byte are moved bytewise.
     pub(super) fn units(
         &self,
         o: &ProbeOperand,
@@ -160,7 +161,7 @@ impl Writer<'_> {
             stmts.push(counted("i", (0, rounds), Unroll::Default, step(at)));
         }
         if rest > 0 {
-            // The condition does not bound what the index is known to be.
+            // The condition alone would not give the index a known bound.
             let at = Num::from(rounds * self.threads) + t.clone().min(rest - 1);
             stmts.push(when(t.into_expr(), CmpOp::Lt, Expr::int(rest), step(at)));
         }
@@ -189,7 +190,7 @@ impl Writer<'_> {
             true => SpecKind::MatMulSet,
             false => self.atom.op.spec_kind().ok_or(NOT_A_SPEC)?,
         };
-        // Whole operands, and those of a thread.
+        // Pairs: operands of the spec, and the parts that one thread gives to the atom.
         let (mut reads, mut writes) = ((vec![], vec![]), (vec![], vec![]));
         let mut made = operands.iter();
         for o in &self.atom.operands {
@@ -237,11 +238,11 @@ impl Writer<'_> {
             | AtomOp::Elect => vec![],
         };
         let valid = match (self.atom.number("valid"), operands.first()) {
-            // Every number of elements, by neighboring threads.
+            // Neighboring threads use different numbers of elements, so that every number occurs.
             (Some(_), Some(o)) => Some(Num::of("@t") % (o.n_values() + 1)),
             _ => None,
         };
-        // They mean no more than themselves.
+        // These have no spec around them: their meaning is defined by the atom.
         let alone = matches!(self.atom.op, AtomOp::Shfl(_)) || valid.is_some();
         let mut own = own_attributes(self.atom.op);
         own.extend(valid.map(|n| value(Key::Valid, n.into_expr())));
@@ -257,7 +258,7 @@ impl Writer<'_> {
         Ok(vec![Stmt::new(StmtKind::Spec(Spec { attrs, body: Some(block(body)), ..head }))])
     }
 
-    /// The atom that moves so many bits of one thread at once.
+    /// The atom that moves this number of bits of one thread at once.
     pub(super) fn plain_move(
         &self,
         from: Memory,
@@ -277,7 +278,7 @@ impl Writer<'_> {
     }
 }
 
-/// Where the operand is while the atom executes.
+/// The statements that allocate the operand while the atom executes.
 fn allocated(o: &ProbeOperand) -> Vec<Stmt> {
     let align = || TypeAttr::Align(Expr::int(128));
     let allocation =
@@ -312,7 +313,7 @@ fn allocated(o: &ProbeOperand) -> Vec<Stmt> {
             if !o.is_apart() {
                 return vec![define(o.name, tile(from, o).then(reshape(&modes)).into())];
             }
-            // Each thread's run with the scalar behind it, and of that the run.
+            // The run of each thread plus the unused scalar; the view is the run without it.
             let extents: Vec<Num> = modes.iter().map(|m| Num::from(m.size())).collect();
             if let Some(run) = modes.last_mut() {
                 *run = Layout::new(o.n_values() + 1, 1).unwrap_or_else(|_| run.clone());
@@ -324,7 +325,7 @@ fn allocated(o: &ProbeOperand) -> Vec<Stmt> {
     }
 }
 
-/// The shared memory of an operand whose tile is a view of it.
+/// The name of the shared memory of an operand whose tile is a view of it.
 fn all(o: &ProbeOperand) -> String {
     format!("{}_all", o.name)
 }
@@ -379,17 +380,17 @@ pub(super) fn copy(threads: &Tensor, from: &Tensor, to: &Tensor, atom: &str) -> 
     leaf(SpecKind::Move, &on(threads), vec![from.into()], to.into(), vec![word(Key::Atom, atom)])
 }
 
-/// The tensors of these names.
+/// The tensors with these names.
 pub(super) fn views<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<View> {
     names.into_iter().map(View::of).collect()
 }
 
-/// The same as operands.
+/// The tensors with these names, as operands.
 pub(super) fn operands_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Operand> {
     views(names).into_iter().map(Operand::View).collect()
 }
 
-/// Attributes that the leaf needs to be complete.
+/// The attributes without which the leaf is incomplete.
 pub(super) fn own_attributes(op: AtomOp) -> Vec<Attr> {
     match op {
         AtomOp::Shfl(_) => vec![number(Key::Lane, 3)],
@@ -407,13 +408,13 @@ pub(super) fn own_attributes(op: AtomOp) -> Vec<Attr> {
     }
 }
 
-/// The number that is written into the program for the operand; none where it is a tensor.
+/// The literal that the program uses for the operand; `None` if the operand is a tensor.
 #[must_use]
 pub fn literal_of(atom: &Atom, o: &AtomOperand) -> Option<f64> {
     match o.divisor {
         Some(Divisor::PowerOfTwo) => Some(8.0),
         Some(Divisor::Any) => Some(11.0),
-        // A number of every scalar type.
+        // A number that every scalar type can represent.
         None => (atom.op == AtomOp::Init && o.access == OperandAccess::Read).then_some(1.0),
     }
 }

@@ -1,5 +1,6 @@
-//! What a warpgroup tells of its registers, a grid of the grids around it, a thread of a tensor map
-//! that it needs soon; and which lane of a warp is elected.
+//! Hints and other statements: the register count of a warp group (`setmaxnreg`), the election of a
+//! lane of a warp (`elect.sync`), prefetching of a tensor map, and the dependences between
+//! overlapping grids (`griddepcontrol`).
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomNumber, AtomOp, Elem};
@@ -20,22 +21,27 @@ const PREFETCH: &str = "PTX ISA, Data Movement and Conversion Instructions: pref
 const GRID: &str =
     "PTX ISA, Parallel Synchronization and Communication Instructions: griddepcontrol";
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     let registers = AtomNumber { multiple: 8, ..immediate("registers", (24, 256)) };
-    let statement = |name, req, op, ptx| atom(name, req, AtomOp::Sync(op), t.sync(t.math_cycles)).ptx(ptx);
+    let statement =
+        |name, req, op, ptx| atom(name, req, AtomOp::Sync(op), t.sync(t.math_cycles)).ptx(ptx);
     let (sm90, sm90a) = (ArchReq::Since(Arch::Sm90), ArchReq::Exactly(Arch::Sm90a));
     vec![
-        statement("setmaxnreg.inc", sm90a, SyncOp::RegistersInc, "setmaxnreg.inc.sync.aligned.u32 {registers};")
+        statement("setmaxnreg.inc", sm90a, SyncOp::RegistersInc,
+            "setmaxnreg.inc.sync.aligned.u32 {registers};")
             .warpgroup().numbers([registers]).cite(REGISTERS),
-        statement("setmaxnreg.dec", sm90a, SyncOp::RegistersDec, "setmaxnreg.dec.sync.aligned.u32 {registers};")
+        statement("setmaxnreg.dec", sm90a, SyncOp::RegistersDec,
+            "setmaxnreg.dec.sync.aligned.u32 {registers};")
             .warpgroup().numbers([registers]).cite(REGISTERS),
         atom("elect.sync", sm90, AtomOp::Elect, t.sync(t.math_cycles)).warp()
             .operands([w(("P", Elem::Scalar(Scalar::I32), RF, &[1], "(32,1):(0,0)"))])
             .ptx_scalar(ELECT).sequence("the predicate becomes a number", "none").cite(ELECTION),
-        statement("prefetch.tensormap", sm90, SyncOp::Prefetch, "prefetch.tensormap [{map}];").cite(PREFETCH),
+        statement("prefetch.tensormap", sm90, SyncOp::Prefetch, "prefetch.tensormap [{map}];")
+            .cite(PREFETCH),
         statement("griddepcontrol.wait", sm90, SyncOp::GridWait, "griddepcontrol.wait;").cite(GRID),
-        statement("griddepcontrol.launch_dependents", sm90, SyncOp::GridLaunch, "griddepcontrol.launch_dependents;").cite(GRID),
+        statement("griddepcontrol.launch_dependents", sm90, SyncOp::GridLaunch,
+            "griddepcontrol.launch_dependents;").cite(GRID),
     ]
 }

@@ -1,7 +1,7 @@
-//! Barrier objects in shared memory.
+//! mbarriers: barriers in shared memory that count arrivals and bytes.
 //!
-//! `mbarrier.wait` is a loop: the instruction answers whether the phase is complete, from `sm_90`
-//! on after the thread has slept a while.
+//! `mbarrier.wait` is a loop. The instruction tests whether the phase is complete. From `sm_90` on
+//! the instruction suspends the thread for some time before it returns.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
@@ -21,7 +21,8 @@ const ASYNC: &str = "PTX ISA, Parallel Synchronization and Communication Instruc
 const FENCE: &str =
     "PTX ISA, Parallel Synchronization and Communication Instructions: membar, fence";
 
-/// Arrivals, and bytes, of one phase (PTX ISA, Contents of the mbarrier object).
+/// The largest number of arrivals, and of bytes, of one phase (PTX ISA, Contents of the mbarrier
+/// object).
 const MOST: i64 = (1 << 20) - 1;
 
 const TRY_WAIT: &str = "{{
@@ -46,7 +47,7 @@ const ARRIVE_ONCE: &str = "{{
 mbarrier.arrive.shared::cta.b64 state, [{B}];
 }}";
 
-#[rustfmt::skip] // One atom a line.
+#[rustfmt::skip] // One row per atom.
 pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let t = &limits(arch).timing;
     let (read, written) = (t.sync(t.shared_load_cycles), t.sync(t.shared_store_cycles));
@@ -57,22 +58,30 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
     let (once, parity) = (immediate("count", (1, 1)), computed("parity", (0, 1)));
     let statement = |name, req, op, cost| atom(name, req, AtomOp::Sync(op), cost);
     vec![
-        statement("mbarrier.init", sm80, SyncOp::MbarrierInit, written).operands([new]).numbers([count])
+        statement("mbarrier.init", sm80, SyncOp::MbarrierInit, written)
+            .operands([new]).numbers([count])
             .ptx("mbarrier.init.shared::cta.b64 [{B}], {count};").cite(INIT),
-        statement("mbarrier.arrive", sm90, SyncOp::MbarrierArrive, written).operands([used.clone()]).numbers([count])
+        statement("mbarrier.arrive", sm90, SyncOp::MbarrierArrive, written)
+            .operands([used.clone()]).numbers([count])
             .ptx("mbarrier.arrive.shared::cta.b64 _, [{B}], {count};").cite(ARRIVE),
-        statement("mbarrier.arrive.remote", sm90, SyncOp::MbarrierArrive, written).operands([used.clone()])
+        statement("mbarrier.arrive.remote", sm90, SyncOp::MbarrierArrive, written)
+            .operands([used.clone()])
             .numbers([count, computed("rank", (0, 15))]).ptx(ARRIVE_REMOTE)
-            .sequence("the address in the other block is found first", "none").cite(ARRIVE),
-        statement("mbarrier.arrive.once", sm80, SyncOp::MbarrierArrive, written).operands([used.clone()]).numbers([once])
+            .sequence("the address in the other block is computed first", "none").cite(ARRIVE),
+        statement("mbarrier.arrive.once", sm80, SyncOp::MbarrierArrive, written)
+            .operands([used.clone()]).numbers([once])
             .ptx(ARRIVE_ONCE).cite(ARRIVE),
-        statement("mbarrier.arrive.expect_tx", sm90, SyncOp::MbarrierExpect, written).operands([used.clone()]).numbers([bytes])
+        statement("mbarrier.arrive.expect_tx", sm90, SyncOp::MbarrierExpect, written)
+            .operands([used.clone()]).numbers([bytes])
             .ptx("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{B}], {bytes};").cite(ARRIVE),
-        statement("mbarrier.try_wait.parity", sm90, SyncOp::MbarrierWait, read).operands([used.clone()]).numbers([parity])
-            .ptx(TRY_WAIT).sequence("the instruction is repeated until it answers yes", "none").cite(WAIT),
-        statement("mbarrier.test_wait.parity", sm80, SyncOp::MbarrierWait, read).operands([used.clone()]).numbers([parity])
-            .ptx(TEST_WAIT).sequence("the instruction is repeated until it answers yes", "none").cite(WAIT),
-        statement("cp.async.mbarrier.arrive.noinc", sm80, SyncOp::MbarrierAsyncArrive, written).operands([used])
+        statement("mbarrier.try_wait.parity", sm90, SyncOp::MbarrierWait, read)
+            .operands([used.clone()]).numbers([parity]).ptx(TRY_WAIT)
+            .sequence("the instruction is repeated until the phase is complete", "none").cite(WAIT),
+        statement("mbarrier.test_wait.parity", sm80, SyncOp::MbarrierWait, read)
+            .operands([used.clone()]).numbers([parity]).ptx(TEST_WAIT)
+            .sequence("the instruction is repeated until the phase is complete", "none").cite(WAIT),
+        statement("cp.async.mbarrier.arrive.noinc", sm80, SyncOp::MbarrierAsyncArrive, written)
+            .operands([used])
             .ptx("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [{B}];").cite(ASYNC),
         statement("fence.mbarrier_init", sm90, SyncOp::FenceMbarrierInit, written)
             .ptx("fence.mbarrier_init.release.cluster;").cite(FENCE),

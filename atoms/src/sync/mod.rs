@@ -1,7 +1,8 @@
-//! Synchronization: barriers, mbarriers, clusters, groups of asynchronous work, and what warpgroups
-//! and grids tell the hardware.
+//! Synchronization statements: barriers, mbarriers, clusters, groups of asynchronous work, and
+//! hints of warp groups and grids.
 //!
-//! Of several atoms for one statement the better one comes first. Costs do not count waiting.
+//! If several atoms implement one statement, the better one comes first. Costs do not include
+//! waiting.
 
 mod barrier;
 mod groups;

@@ -1,16 +1,17 @@
-//! Matrix multiply-accumulate by four warps at once, B and perhaps A read from shared memory
-//! through descriptors: `wgmma.mma_async`.
+//! `wgmma.mma_async`: matrix multiply-accumulate by four warps (a warp group). B, and possibly A,
+//! is read from shared memory through a descriptor.
 //!
-//! An atom for every shape, combination of types and place of A. Names are shape, accumulator, A,
-//! B, left out where it is of A's type, and where the factors are: `ss` both in shared memory, `rs`
-//! A in registers. Their texts are made when a table first asks for them and kept for as long as
-//! the process lives.
+//! There is one atom for every shape, every combination of types and both places of A. Names
+//! consist of shape, accumulator, A, B, and the places of the factors. B is omitted if it has the
+//! type of A. `ss` means that both factors are in shared memory, `rs` that A is in registers. The
+//! texts are composed when a table first needs them, and live as long as the process.
 //!
-//! One atom stands for both majors of a factor in shared memory (`imm-trans-a` and `imm-trans-b`,
-//! which 16-bit types alone have) and for MatMul and `MatMul.set` (`scale-d`). Factors are not
-//! negated: `imm-scale-a` and `imm-scale-b` are 1.
+//! One atom covers both majors of a factor in shared memory (`imm-trans-a` and `imm-trans-b`, which
+//! only 16-bit types have), and both MatMul and `MatMul.set` (`scale-d`). Factors are not negated:
+//! `imm-scale-a` and `imm-scale-b` are 1.
 //!
-//! Not here: sparse A; `.satfinite` on integers, a sum that no spec means; one-bit factors.
+//! The table does not contain sparse A, one-bit factors, and `.satfinite` on integers, because no
+//! spec has saturating sums.
 
 mod shapes;
 
@@ -23,14 +24,14 @@ use carbyne_ir::scalar::Scalar;
 use shapes::{FAMILIES, Family};
 use std::sync::LazyLock;
 
-/// Later architectures do not have it.
+/// Later architectures do not have `wgmma`.
 const REQ: ArchReq = ArchReq::Exactly(Arch::Sm90a);
 const CITE: &str = "PTX ISA, Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async";
 
-/// Rows of A and D of every shape.
+/// Rows of A and D in every shape.
 const M: i64 = 64;
 
-/// An atom before its operands.
+/// The parameters of an atom.
 struct Entry {
     name: String,
     ptx: String,
@@ -40,7 +41,7 @@ struct Entry {
     a_in_registers: bool,
 }
 
-/// Every atom, by family, types, place of A, and n.
+/// All atoms, by family, types, place of A, and n.
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let mut entries = Vec::new();
     for family in FAMILIES {
@@ -113,7 +114,7 @@ impl Entry {
     }
 }
 
-/// `s8` for `i8`.
+/// The PTX name of a type: `s8` for `i8`.
 fn ptx_name(scalar: Scalar) -> String {
     let name = scalar.to_string();
     match name.strip_prefix('i') {

@@ -1,37 +1,38 @@
-//! What `wgmma` multiplies: depth, types, columns, and A in registers.
+//! The families of `wgmma`: depth, types, numbers of columns, and the layout of A in registers.
 
 use crate::atom::{ErrorBound, Rounding};
 use crate::descriptor::Major;
 use carbyne_ir::scalar::Scalar::{self, Bf16, E4m3, E5m2, F16, F32, I8, I32, Tf32, U8};
 
-/// Atoms of one depth.
+/// Atoms of one depth k.
 pub(super) struct Family {
-    /// Columns of A.
+    /// Columns of A, which are rows of B.
     pub(super) k: i64,
-    /// A, B, D.
+    /// Combinations of types of A, B and D.
     pub(super) types: &'static [[Scalar; 3]],
-    /// Columns of B.
+    /// Numbers of columns of B.
     pub(super) n: &'static [i64],
-    /// A in registers.
+    /// Thread-value layout of A in registers.
     pub(super) a: &'static str,
-    /// Whether the text says how factors in shared memory are transposed; K-major otherwise.
+    /// Whether the text has immediates for the major of factors in shared memory. If not, they are
+    /// K-major.
     pub(super) transposes: bool,
-    /// Whether the text says by what the factors are multiplied.
+    /// Whether the text has immediates that scale the factors.
     pub(super) scales: bool,
-    /// Multiply-adds per cycle, those of 16-bit floats being 1.
+    /// Multiply-adds per cycle, relative to 16-bit floats.
     pub(super) speed: f64,
     pub(super) rounding: Rounding,
 }
 
 impl Family {
-    /// Which way factors in shared memory may lie.
+    /// The majors that factors in shared memory may have.
     pub(super) fn majors(&self) -> &'static [Major] {
         if self.transposes { &[Major::K, Major::Mn] } else { &[Major::K] }
     }
 }
 
-/// Every eighth number.
-#[rustfmt::skip] // A row of eight.
+/// All multiples of 8 up to 256.
+#[rustfmt::skip] // Rows of eight.
 const N: &[i64] = &[
       8,  16,  24,  32,  40,  48,  56,  64,
      72,  80,  88,  96, 104, 112, 120, 128,
@@ -39,21 +40,22 @@ const N: &[i64] = &[
     200, 208, 216, 224, 232, 240, 248, 256,
 ];
 
-/// From 32 on every sixteenth.
-#[rustfmt::skip] // As above.
+/// 8 and 24, and all multiples of 16 up to 256.
+#[rustfmt::skip] // In rows.
 const N_INTEGERS: &[i64] = &[
       8,  16,  24,  32,  48,  64,  80,  96, 112, 128,
     144, 160, 176, 192, 208, 224, 240, 256,
 ];
 
-/// One register holds two, four or one of the factors.
+/// Layouts of A in registers. One register holds two 16-bit, four 8-bit or one tf32 element.
 const A_16_BITS: &str = "((4,8,4),(2,2,2)):((128,1,16),(64,8,512))";
 const A_8_BITS: &str = "((4,8,4),(4,2,2)):((256,1,16),(64,8,1024))";
-/// Bits that sums of products of 8-bit floats keep behind the first of the largest product
-/// (DeepSeek-V3 Technical Report, 2024, section 3.3.2, Increasing Accumulation Precision; seen on
-/// an H100 too).
-const FP8_SUM_BITS: u32 = 13;
 const A_TF32: &str = "((4,8,4),(2,2)):((64,1,16),(8,256))";
+
+/// The number of bits after the first bit of the largest product that sums of products of 8-bit
+/// floats keep (DeepSeek-V3 Technical Report, 2024, section 3.3.2, Increasing Accumulation
+/// Precision; also observed on an H100).
+const FP8_SUM_BITS: u32 = 13;
 
 pub(super) const FAMILIES: &[Family] = &[
     Family {

@@ -1,4 +1,4 @@
-//! Binding: what an atom implements, and the first thing in which another leaf differs.
+//! Tests of `bind`: which leaves an atom implements, and the first difference of others.
 
 use carbyne_atoms::bind::{Mismatch, bind};
 use carbyne_atoms::probe::{Choice, probe};
@@ -39,8 +39,8 @@ fn probes_bind_to_their_atoms() {
     assert!(n > 1000, "{n} atoms");
 }
 
-/// Why `atom` does not implement the one leaf of a body that names none, over `%A` and `%B` of 4096
-/// f16 in global memory.
+/// The mismatch of `atom` with the only leaf of `body` that has no body. `%A` and `%B` have 4096
+/// f16 elements in global memory.
 fn mismatch(body: &str, atom: &str) -> Option<Mismatch> {
     let src = format!(
         "carbyne 2
@@ -68,49 +68,53 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
 }
 
 #[test]
-fn the_first_difference_is_said() {
+fn the_first_difference_is_reported() {
     for (body, atom, want) in [
         ("Move <<<#grid, #one>>> (%A.tile([8])[@t]) -> (%r)", "ld.global.b128", ""),
         ("Move <<<#grid, #one>>> (%A[@t]) -> (%r[0])", "fma.f16", "computes MatMul 1x1x1"),
-        ("Init <<<#grid, #one>>> (1.0) -> (%f[0])", "init.f16", "operand D is f16, found f32"),
+        (
+            "Init <<<#grid, #one>>> (1.0) -> (%f[0])",
+            "init.f16",
+            "operand D must be f16, but is f32",
+        ),
         (
             "Move <<<#grid, #one>>> (%A[@t]) -> (%B[@t])",
             "mov.b16",
-            "operand S lies in RF, found GL",
+            "operand S must lie in RF, but lies in GL",
         ),
         ("Move <<<#grid, #cta>>> (%A) -> (%r)", "ld.global.b128", "needs each thread for itself"),
         (
             "Move <<<#grid, #one>>> (%A.tile([8])[@t]) -> (%r)",
             "ld.global.b64",
-            "operand S has 4 values a thread, found 8",
+            "operand S has 4 values per thread, found 8",
         ),
         (
             "Move <<<#grid, #one>>> (%A.reshape([8,512]:[512,1])[_,@t]) -> (%r)",
             "ld.global.b128",
-            "values of operand S are runs of 8 consecutive elements",
+            "values of operand S must be runs of 8 consecutive elements",
         ),
         (
             "Move <<<#grid, #one>>> (%A.reshape([2,2048]:[1,1])[_,@t]) -> (%r.tile([2])[1])",
             "ld.global.b32",
-            "operand S is aligned to 4 bytes, known are 2",
+            "operand S must be aligned to 4 bytes, but is known to be aligned to 2",
         ),
-        // A swizzle that keeps four elements together.
+        // This swizzle keeps four elements together.
         (
             "Move <<<#grid, #one>>> (%s.tile([8])[@t]) -> (%r)",
             "ld.shared.b128",
-            "operand S is aligned to 16 bytes, known are 8",
+            "operand S must be aligned to 16 bytes, but is known to be aligned to 8",
         ),
         (
             "Move <<<#grid, #one>>> (%A.tile([8])[@t]) -> (%r) cache=evict_first",
             "ld.global.b128",
-            "is `cache=normal`",
+            "needs `cache=normal`",
         ),
-        // Where elements follow one another for every N the layout need not be known.
+        // If elements are consecutive for every N, the layout need not be known.
         ("Move <<<#grid, #one>>> (%F.tile([1,1,8])[0,0,0]) -> (%r)", "ld.global.b128", ""),
         (
             "Move <<<#grid, #one>>> (%E.tile([1,8])[0,0]) -> (%r)",
             "ld.global.b128",
-            "values of operand S are runs of 8 consecutive elements",
+            "values of operand S must be runs of 8 consecutive elements",
         ),
     ] {
         let found = mismatch(body, atom);

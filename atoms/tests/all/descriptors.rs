@@ -1,10 +1,10 @@
-//! Descriptors against an address model written from the PTX ISA's description of them, and against
-//! the examples that it works out.
+//! Descriptors against a model of addresses that is written from the PTX ISA, and against the
+//! examples of the PTX ISA.
 //!
-//! The model is that of the section "Asynchronous Warpgroup Level Matrix Shared Memory Layout", in
-//! its own terms: a matrix normalized to elements of 128 bits, swizzle atoms of 8 rows or columns,
-//! two offsets. Nothing of it comes from the derivation, and no swizzle function: units move within
-//! an atom as its figures show.
+//! The model follows the section "Asynchronous Warpgroup Level Matrix Shared Memory Layout" in its
+//! own terms: a matrix normalized to elements of 128 bits, swizzle atoms of 8 rows or columns, two
+//! offsets. It shares no code with the derivation, and uses no swizzle function: units move within
+//! a swizzle atom as the figures of the section show.
 
 use carbyne_atoms::descriptor::{MatrixRule, canonical, derive};
 use carbyne_atoms::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
@@ -15,7 +15,7 @@ use std::cell::Cell;
 
 const BOTH: &[Major] = &[Major::K, Major::Mn];
 
-/// A tile of `mn` by `k` elements of so many bits, in the order of A or, with k first, of B.
+/// A tile of `mn` by `k` elements of `bits` bits, in the order of A or, with k first, of B.
 #[derive(Copy, Clone, Debug)]
 struct Tile {
     mn: i64,
@@ -25,7 +25,7 @@ struct Tile {
 }
 
 impl Tile {
-    fn of(mn: i64, bits: i64, k_first: bool) -> Self {
+    fn new(mn: i64, bits: i64, k_first: bool) -> Self {
         Tile { mn, k: 256 / bits, bits, k_first }
     }
 
@@ -50,7 +50,7 @@ impl Tile {
     }
 }
 
-/// The byte at which the hardware looks for an element, by the fields as they are encoded.
+/// The byte address of an element according to the encoded fields.
 fn address(bits: u64, major: Major, start: i64, tile: Tile, mn: i64, k: i64) -> i64 {
     let field = |low: u32| ((bits >> low & 0x3fff) << 4) as i64;
     let (leading, stride) = (field(16), field(32));
@@ -61,13 +61,13 @@ fn address(bits: u64, major: Major, start: i64, tile: Tile, mn: i64, k: i64) -> 
         _ => 32,
     };
     let swizzled = swizzle_bytes > 16;
-    // Elements of 128 bits: which row and column, and which byte of it.
+    // Elements of 128 bits: row, column, and the byte within the element.
     let t = 128 / tile.bits;
     let (row, column, byte) = match major {
         Major::K => (mn, k / t, k % t * tile.bits / 8),
         Major::Mn => (mn / t, k, mn % t * tile.bits / 8),
     };
-    // Lines of an atom, and units of a line.
+    // Lines of a swizzle atom, and units of a line.
     let units = swizzle_bytes / 16;
     let (line, unit, atom) = match major {
         Major::K if swizzled => (row % 8, column, row / 8 * stride),
@@ -77,12 +77,12 @@ fn address(bits: u64, major: Major, start: i64, tile: Tile, mn: i64, k: i64) -> 
         }
         Major::Mn => (column % 8, 0, column / 8 * leading + row * stride),
     };
-    // The tile may begin within the first line of an atom.
+    // The tile may begin within the first line of a swizzle atom.
     let period = if swizzled { 8 * swizzle_bytes } else { 16 };
     let (pattern, within) = (start / period * period, start % period / 16);
     assert!(start % 16 == 0 && within < units);
     let unit = unit + within;
-    // A line of 128 bytes has the same units exchanged; narrower lines share it.
+    // Units are exchanged within a line of 128 bytes. Several narrower lines share one.
     let unit = unit ^ (line / (8 / units) % units);
     pattern + atom + line * swizzle_bytes + unit * 16 + byte
 }
@@ -92,7 +92,7 @@ fn swizzle(mode: SwizzleMode) -> Option<Swizzle> {
     (bits > 0).then(|| Swizzle::new(bits, 4, 3).expect("a swizzle"))
 }
 
-/// The descriptor names the bytes of the layout, for every element.
+/// Asserts that descriptor and layout give the same byte for every element.
 fn names_the_same_bytes(
     tile: Tile,
     layout: &Layout,
@@ -114,7 +114,7 @@ fn names_the_same_bytes(
     }
 }
 
-/// A layout from the leaves along mn and along k, extent and stride.
+/// A layout from leaves (extent, stride) along mn and along k.
 fn layout(tile: Tile, mn: &[(i64, i64)], k: &[(i64, i64)]) -> Layout {
     let mode = |leaves: &[(i64, i64)]| {
         let list = |f: &dyn Fn(&(i64, i64)) -> i64| {
@@ -136,7 +136,7 @@ fn every_canonical_layout_has_a_descriptor() {
         .flat_map(|(b, f)| SwizzleMode::ALL.map(|m| (b, f, m)))
     {
         for groups in 1..=32 {
-            let tile = Tile::of(8 * groups, bits, k_first);
+            let tile = Tile::new(8 * groups, bits, k_first);
             let (t, width) = (128 / bits, mode.width() * 8 / bits);
             for pad in [0, mode.period() * 8 / bits] {
                 let group = 8 * width + pad;
@@ -149,7 +149,7 @@ fn every_canonical_layout_has_a_descriptor() {
                     assert!(found.may_start_at(start));
                     names_the_same_bytes(tile, &k_major, swizzle(mode), &found, start);
                 }
-                // From the last unit of a line the tile would leave it.
+                // From the last unit of a line the tile would leave the line.
                 let last = 3 * mode.period() + mode.width() - 16;
                 assert_eq!(found.may_start_at(last), mode == SwizzleMode::None);
                 let depth = [(8, width), (tile.k / 8, group)];
@@ -185,19 +185,19 @@ fn the_examples_of_the_isa() {
         ("((8,4,2),(8,2)):((1,8,256),(32,512))", 16, SwizzleMode::B64, Major::Mn, 32, 64),
     ] {
         let exact: Layout = text.parse().expect("a layout");
-        let tile = Tile::of(exact.mode(0).expect("two modes").size(), bits, false);
+        let tile = Tile::new(exact.mode(0).expect("two modes").size(), bits, false);
         let found = tile.derive(&exact, swizzle(mode)).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!((found.major, found.swizzle), (major, mode), "{text}");
         assert_eq!((found.leading >> 4, found.stride >> 4), (leading, stride), "{text}");
     }
-    // Rows of 64 f16 under the 128B swizzle: what kernels for Hopper pass most often.
-    let tile = Tile::of(64, 16, false);
+    // Rows of 64 f16 with the 128B swizzle, the most common tile of Hopper kernels.
+    let tile = Tile::new(64, 16, false);
     let found =
         tile.derive(&"((8,8),16):((64,512),1)".parse().unwrap(), swizzle(SwizzleMode::B128));
     assert_eq!(found.unwrap().bits(), 1 << 16 | 64 << 32 | 1 << 62);
 }
 
-/// What is suggested would do.
+/// Suggested layouts have descriptors.
 #[test]
 fn suggested_layouts_have_descriptors() {
     for (bits, k_first, mode) in [8, 16, 32]
@@ -206,7 +206,7 @@ fn suggested_layouts_have_descriptors() {
         .flat_map(|(b, f)| SwizzleMode::ALL.map(|m| (b, f, m)))
     {
         for (groups, major) in (1..=32).flat_map(|g| [(g, Major::K), (g, Major::Mn)]) {
-            let tile = Tile::of(8 * groups, bits, k_first);
+            let tile = Tile::new(8 * groups, bits, k_first);
             if tile.mn % (128 / bits) != 0 {
                 continue;
             }
@@ -220,10 +220,10 @@ fn suggested_layouts_have_descriptors() {
     }
 }
 
-/// What is refused says why and what to change.
+/// Errors state the reason and a fix.
 #[test]
 fn refusals_say_what_to_change() {
-    let tile = Tile::of(64, 16, false);
+    let tile = Tile::new(64, 16, false);
     let sw = |b, m, s| Some(Swizzle::new(b, m, s).unwrap());
     let k_only = MatrixRule { k_mode: 1, majors: &[Major::K] };
     let refuse = |text: &str, swizzle, rule: &MatrixRule| {
@@ -236,66 +236,71 @@ fn refusals_say_what_to_change() {
             "(64,16):(64,1)",
             None,
             &both,
-            "its rows of 128 bytes are those of 128B swizzle, the tensor has no swizzle; \
-             allocate it with `swizzle=(3,4,3)`",
+            "rows of 128 bytes need 128B swizzle, but the tensor has no swizzle; allocate the \
+             tensor with `swizzle=(3,4,3)`",
         ),
         (
             "(64,16):(64,1)",
             sw(3, 4, 4),
             &both,
-            "no descriptor has swizzle (3,4,4); use `swizzle=(3,4,3)`, `(2,4,3)` or `(1,4,3)`, or none",
+            "descriptors do not support the swizzle (3,4,4); use `swizzle=(3,4,3)`, `(2,4,3)`, \
+             `(1,4,3)`, or no swizzle",
         ),
         (
             "(64,16):(128,1)",
             sw(3, 4, 3),
             &both,
-            "rows are 256 bytes apart, a K-major tile with 128B swizzle has 128; lay the tile out as \
-             `((8,8),16):((64,512),1)` with `swizzle=(3,4,3)`",
+            "the distance of rows is 256 bytes, but 128 in a K-major tile with 128B swizzle; \
+             change the layout of the tile to `((8,8),16):((64,512),1)` with `swizzle=(3,4,3)`",
         ),
         (
             "(64,16):(1,64)",
             sw(3, 4, 3),
             &k_only,
-            "the instruction takes no MN-major tile; store the operand so that neighbors along k lie together",
+            "the instruction does not take MN-major tiles; store the operand with consecutive \
+             elements along k",
         ),
         (
             "(64,16):(2,128)",
             None,
             &both,
-            "a descriptor wants 8 neighbors along k or along m or n, found `(64,16):(2,128)`; lay the tile \
-             out as `((8,8),(8,2)):((8,64),(1,512))` with no swizzle",
+            "a descriptor needs 8 consecutive elements along k, m or n, found `(64,16):(2,128)`; \
+             change the layout of the tile to `((8,8),(8,2)):((8,64),(1,512))` with no swizzle",
         ),
         (
             "((8,8),16):((64,520),1)",
             sw(3, 4, 3),
             &both,
-            "the stride byte offset is 1040, no multiple of 1024 that it holds; make it a multiple of 1024 \
-             bytes, 262128 at most",
+            "the stride byte offset is 1040, but must be a multiple of 1024 up to 262128; make \
+             the offset a multiple of 1024 bytes, at most 262128",
         ),
         (
             "((8,2,4),16):((64,512,2048),1)",
             sw(3, 4, 3),
             &both,
-            "at (16,0) along mn and k it departs from a K-major tile with 128B swizzle; lay the tile out as \
-             `((8,8),16):((64,512),1)` with `swizzle=(3,4,3)`",
+            "the layout differs from a K-major tile with 128B swizzle at element (16,0) along mn \
+             and k; change the layout of the tile to `((8,8),16):((64,512),1)` with \
+             `swizzle=(3,4,3)`",
         ),
         (
             "(32,16):(64,1)",
             sw(3, 4, 3),
             &both,
-            "a descriptor describes 64x16 elements, found `(32,16):(64,1)`; give the instruction a view of \
-             64x16 elements of constant layout",
+            "the descriptor needs a view of 64x16 elements, found `(32,16):(64,1)`; give the \
+             instruction a view of 64x16 elements with a constant layout",
         ),
     ] {
         assert_eq!(refuse(text, swizzle, rule), message, "{text}");
     }
-    let narrow = Tile::of(96, 16, false);
+    let narrow = Tile::new(96, 16, false);
     let e = narrow.derive(&"(96,16):(1,64)".parse().unwrap(), sw(3, 4, 3)).unwrap_err();
-    let want = "96 elements do not fill rows of 64; allocate it with `swizzle=(2,4,3)`, in rows of 64 bytes";
+    let want = "96 elements do not fill rows of 64 elements; allocate the tensor with \
+                `swizzle=(2,4,3)`, in rows of 64 bytes";
     assert_eq!(format!("{e}; {}", e.help()), want);
 }
 
-/// Two leaves along mn and two along k, which follow each other in some order, with gaps.
+/// Layouts with two leaves along mn and two along k, which follow each other in some order, with
+/// gaps.
 fn layouts() -> impl Strategy<Value = (Tile, Layout, Option<Swizzle>, i64)> {
     let swizzles = [(0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 4, 3), (3, 4, 3), (3, 4, 4)];
     let swizzle = prop::sample::select(swizzles.to_vec())
@@ -306,9 +311,9 @@ fn layouts() -> impl Strategy<Value = (Tile, Layout, Option<Swizzle>, i64)> {
     let along = (any::<bool>(), 0..6usize, prop::sample::select(vec![8, 16, 32, 64]));
     (groups, bits, any::<bool>(), swizzle, along, gaps, 0..128i64).prop_map(
         |(groups, bits, k_first, swizzle, (along_k, order, c), gaps, start)| {
-            let tile = Tile::of(8 * groups, bits, k_first);
-            // Extents of leaves, the innermost two first: T neighbors along k and 8 along mn, or
-            // the other way around.
+            let tile = Tile::new(8 * groups, bits, k_first);
+            // Extents of leaves. The innermost two are T consecutive elements along k and 8 along
+            // mn, or vice versa.
             let c = if along_k || tile.mn % c != 0 { 8 } else { c };
             let d = if along_k { 128 / bits } else { 8 };
             let extents = [c, tile.mn / c, d, tile.k / d];
@@ -330,8 +335,8 @@ fn layouts() -> impl Strategy<Value = (Tile, Layout, Option<Swizzle>, i64)> {
 }
 
 #[test]
-fn what_is_admitted_names_the_same_bytes() {
-    // Refused, K-major, MN-major.
+fn descriptors_give_the_bytes_of_their_layouts() {
+    // Numbers of refused, K-major and MN-major layouts.
     let counts = [const { Cell::new(0) }; 3];
     let mut runner = testing::runner(testing::config(1 << 14));
     let done = runner.run(&layouts(), |(tile, layout, swizzle, start)| {
@@ -346,6 +351,6 @@ fn what_is_admitted_names_the_same_bytes() {
         Ok(())
     });
     done.unwrap_or_else(|e| panic!("{e}"));
-    // The strategy makes enough of each.
+    // The strategy generates enough of each.
     assert!(counts.iter().all(|n| n.get() > 200), "{counts:?}");
 }

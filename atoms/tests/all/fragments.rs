@@ -1,7 +1,7 @@
 //! Layouts of the table against the formulas of the PTX ISA, lane by lane.
 //!
 //! The formulas are those of the sections "Matrix Fragments for mma.m..n..k.." and "Warp-level
-//! matrix load instruction: ldmatrix", in the ISA's own variables; nothing here comes from the
+//! matrix load instruction: ldmatrix", in the variables of the ISA. They share nothing with the
 //! table.
 
 use carbyne_atoms::{Arch, Atom, AtomTable};
@@ -11,7 +11,7 @@ fn atom(name: &str) -> Atom {
     AtomTable::new(Arch::Sm90a).get(name).expect("the atom exists").clone()
 }
 
-/// Demands that value `i` of lane `lane` of an operand is the element that `formula` names, as
+/// Asserts that value `i` of lane `lane` of an operand is the element that `formula` gives, as
 /// (first mode, second mode).
 #[track_caller]
 fn check(atom: &Atom, operand: &str, formula: impl Fn(i64, i64) -> (i64, i64)) {
@@ -67,7 +67,7 @@ fn m16n8k8() {
     }
 }
 
-/// Factors of which a register holds `per` neighbors along k: 8-bit and 4-bit ones.
+/// Checks factors with `per` consecutive elements along k in a register: 8-bit and 4-bit types.
 fn check_packed(mma: &Atom, per: i64) {
     let tall = mma.operand("A").expect("exists").tile[0] == 16;
     check(mma, "A", |lane, i| {
@@ -100,7 +100,7 @@ fn eight_and_four_bits() {
 }
 
 #[test]
-fn a_register_each() {
+fn one_value_per_register() {
     for name in [
         "mma.m16n8k4.f32.tf32",
         "mma.m16n8k8.f32.tf32",
@@ -123,7 +123,7 @@ fn quad_pairs() {
     ] {
         let mma = atom(name);
         let lane_of = |t: i64| mma.thread_layout.at(t);
-        // The lower quad has the first four rows or columns, the upper one the others.
+        // The lower quad holds the first four rows or columns, the upper quad the others.
         let upper = |lane: i64| 4 * (lane / 16);
         let by_threads = |t: i64, i: i64| (lane_of(t) % 4 + upper(lane_of(t)), i);
         let by_values = |t: i64, i: i64| (i + upper(lane_of(t)), lane_of(t) % 4);
@@ -152,23 +152,23 @@ fn ldmatrix() {
         (4, "ldmatrix.x4.b16", "ldmatrix.x4.trans.b16"),
     ] {
         let (plain, trans) = (atom(plain), atom(trans));
-        // Row `lane % 8` of matrix `lane / 8`, of those that there are.
+        // Row `lane % 8` of matrix `lane / 8`; lanes beyond the last matrix repeat.
         let address = |lane: i64, i| (i, lane % (8 * n_matrices));
         check(&plain, "S", address);
         check(&trans, "S", address);
-        // Register r holds two neighbors of row `lane / 4` of matrix r.
+        // Register r holds two consecutive elements of row `lane / 4` of matrix r.
         check(&plain, "D", |lane, i| {
             (thread_in_group(lane) * 2 + i % 2, 8 * (i / 2) + group_id(lane))
         });
-        // Transposed: of column `lane / 4`.
+        // Transposed: two consecutive elements of column `lane / 4`.
         check(&trans, "D", |lane, i| {
             (group_id(lane), 8 * (i / 2) + thread_in_group(lane) * 2 + i % 2)
         });
     }
 }
 
-/// A fragment of `mma` loaded by one `ldmatrix.x4` needs no exchange between lanes: A\[m,k\] stored
-/// row by row, matrices in the order (m, k), (m+8, k), (m, k+8), (m+8, k+8).
+/// A fragment of `mma` that one `ldmatrix.x4` loads needs no exchange between lanes. A\[m,k\] is
+/// stored row by row, with matrices in the order (m, k), (m+8, k), (m, k+8), (m+8, k+8).
 #[test]
 fn ldmatrix_x4_delivers_the_a_fragment() {
     let (load, mma) = (atom("ldmatrix.x4.b16"), atom("mma.m16n8k16.f32.f16"));
@@ -182,8 +182,8 @@ fn ldmatrix_x4_delivers_the_a_fragment() {
     }
 }
 
-/// "Register Fragments" of wgmma: what mma.m16n8k.. has, for four warps with 16 rows each and as
-/// many blocks of 8 columns as there are.
+/// The register fragments of wgmma (PTX ISA, Register Fragments): those of mma.m16n8k.., for four
+/// warps with 16 rows each and n / 8 blocks of 8 columns.
 #[test]
 fn warpgroups() {
     let row_of = |t: i64, i: i64| 16 * (t / 32) + group_id(t % 32) + 8 * (i % 2);
@@ -198,7 +198,8 @@ fn warpgroups() {
         if a.matrix_rule().is_some() {
             continue;
         }
-        // Neighbors along k that share a register; the other half of k follows both halves of m.
+        // Consecutive elements along k share a register. The second half of k follows both halves
+        // of m.
         let per = 32 / a.elem.bits();
         check(wgmma, "A", |t, i| {
             let register = i / per;

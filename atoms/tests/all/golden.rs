@@ -1,7 +1,7 @@
-//! Atoms against CuTe's traits, where the golden vectors are at hand.
+//! Atoms against the traits of CuTe, if the golden vectors are present.
 //!
-//! A golden line is found by the instruction's mnemonic. CuTe writes B as N×K, so its B layouts are
-//! transposed here; its copies count bits, so units are spread into bits.
+//! The mnemonic of an instruction selects the golden line. CuTe writes B as N×K, so its B layouts
+//! are transposed here. Its copies count bits, so units are expanded to bits.
 
 use carbyne_atoms::{Arch, Atom, AtomOp, AtomOperand, AtomTable, Extent, Template, Visibility};
 use carbyne_ir::layout::Layout;
@@ -21,8 +21,7 @@ fn layout(line: &Value, key: &str) -> Layout {
     text.parse().unwrap_or_else(|e| panic!("{}.{key} `{text}`: {e}", line["name"]))
 }
 
-/// The parts of a copy's mnemonic in any order: the traits write `x4.m8n8` where the ISA writes
-/// `m8n8.x4`.
+/// The parts of a copy's mnemonic, sorted: the traits write `x4.m8n8`, the ISA writes `m8n8.x4`.
 fn mnemonic(text: &str) -> Vec<&str> {
     let mut parts: Vec<&str> = text.split('.').collect();
     parts.sort_unstable();
@@ -46,7 +45,7 @@ fn same_instruction(atom: &Atom, line: &Value) -> bool {
                 let source = &atom.operands[0];
                 layout(line, "SrcLayout").size() == source.n_threads() * source.bits_per_thread()
             };
-            // Of `wgmma` there are two forms of the one text, which differ in where A is.
+            // `wgmma` has two forms with equal text, which differ in the place of A.
             let a_is_described = atom.operands[0].matrix_rule().is_some();
             let same_place = (line["A_operand"] == "smem_desc") == a_is_described;
             if kind == "mma" {
@@ -63,7 +62,7 @@ fn same_instruction(atom: &Atom, line: &Value) -> bool {
     }
 }
 
-/// Both layouts name the same element for every (t, v).
+/// Asserts that both layouts give the same element for every (t, v).
 fn compare(atom: &Atom, operand: &AtomOperand, expected: impl Fn(i64) -> i64, size: i64) {
     assert_eq!(operand.tv.size(), size, "{}.{}", atom.name, operand.name);
     for i in 0..size {
@@ -72,13 +71,13 @@ fn compare(atom: &Atom, operand: &AtomOperand, expected: impl Fn(i64) -> i64, si
     }
 }
 
-/// What a descriptor names is the whole tile, of which both count the elements in the order of
-/// their own tile: n + N*k the traits, k + K*n the atom.
+/// Compares the tile of a descriptor. Both layouts cover the whole tile, but count its elements in
+/// different orders: n + N*k in the traits, k + K*n in the atom.
 fn compare_described(atom: &Atom, operand: &AtomOperand, expected: &Layout) {
     let transposed = operand.name == "B";
     let (rows, cols, n) = (operand.tile[0], operand.tile[1], operand.n_threads());
     assert_eq!(expected.size(), operand.tv.size(), "{}.{}", atom.name, operand.name);
-    // Stride 0 says that all threads are alike, so that two of them are enough.
+    // Stride 0 means that all threads are equal, so that two of them are enough.
     let threads = |layout: &Layout| layout.mode(0).expect("two modes");
     assert!((0..n).all(|t| threads(expected).at(t) == 0 && threads(&operand.tv).at(t) == 0));
     for (t, v) in (0..expected.size() / n).flat_map(|v| [(0, v), (n - 1, v)]) {
@@ -92,7 +91,7 @@ fn compare_described(atom: &Atom, operand: &AtomOperand, expected: &Layout) {
     }
 }
 
-/// The traits write `s8` for `i8`.
+/// The name of a type in the traits: `s8` for `i8`.
 fn traits_name(scalar: &str) -> String {
     match scalar.strip_prefix('i') {
         Some(bits) => format!("s{bits}"),
@@ -109,7 +108,7 @@ fn compare_mma(atom: &Atom, line: &Value) {
         }
         let at = |i| {
             let index = expected.at(i);
-            // The line gives n + N*k; the atom is k + K*n.
+            // The golden line gives n + N*k, the atom k + K*n.
             let (n_rows, n_cols) = (operand.tile[0], operand.tile[1]);
             if operand.name == "B" { index / n_cols + n_rows * (index % n_cols) } else { index }
         };
@@ -135,7 +134,7 @@ fn compare_copy(atom: &Atom, line: &Value) {
     }
 }
 
-/// The trait of a bulk atom: its layouts are for any number of bits, here of 4 KiB.
+/// The trait of a bulk atom. Its layouts are for any number of bits; the test uses 4 KiB.
 fn bulk_traits(atom: &Atom) -> Option<&'static str> {
     Some(match (atom.extent, atom.visibility, atom.number("mask").is_some()) {
         (Extent::Tile, ..) => return None,
@@ -147,7 +146,7 @@ fn bulk_traits(atom: &Atom) -> Option<&'static str> {
     })
 }
 
-/// One thread names all bits in their order.
+/// Asserts that one thread names all bits in order.
 fn compare_bulk(atom: &Atom, line: &Value) {
     const BITS: i64 = 8 << 12;
     for (operand, key) in atom.operands.iter().zip(["SrcLayout", "DstLayout"]) {
@@ -157,7 +156,7 @@ fn compare_bulk(atom: &Atom, line: &Value) {
         let unit = operand.elem.bits();
         assert_eq!((operand.n_threads(), operand.n_values()), (1, 1), "{}", atom.name);
         for bit in 0..BITS {
-            // Units follow each other, as `Extent` says.
+            // Units are consecutive, as `Extent` says.
             let at = (operand.tv.at(0) + bit / unit) * unit + bit % unit;
             assert_eq!(expected.at(bit), at, "{}.{} bit {bit}", atom.name, operand.name);
         }
@@ -165,7 +164,7 @@ fn compare_bulk(atom: &Atom, line: &Value) {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "says that nothing was compared, and how much was")]
+#[expect(clippy::print_stderr, reason = "reports whether and how many atoms were compared")]
 fn atoms_agree_with_the_golden_traits() {
     let Some(lines) = golden() else {
         eprintln!("skipped: no golden vectors at {FILE} beside the crate");
@@ -190,8 +189,8 @@ fn atoms_agree_with_the_golden_traits() {
     }
     eprintln!("{} atoms compared; not in the traits: {}", compared.len(), left_out.join(", "));
     assert!(!compared.is_empty());
-    // What the traits have, they have for every atom of these kinds, save 8-bit floats with k = 16,
-    // whose fragments are those of 8-bit integers.
+    // The traits cover every atom of these kinds, except 8-bit floats with k = 16, whose fragments
+    // are those of 8-bit integers.
     let as_int8 = |atom: &Atom| {
         let fragments = |r: &Atom| [0, 1, 2].map(|i| r.operands[i].tv.clone());
         let int8 = table.get("mma.m16n8k16.i32.i8").expect("the atom exists");

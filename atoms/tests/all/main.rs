@@ -1,4 +1,4 @@
-//! Tests of the atom table, one program so that they link once.
+//! Tests of the atom table, in one program so that they link once.
 
 mod bind;
 mod descriptors;

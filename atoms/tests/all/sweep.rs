@@ -1,7 +1,8 @@
-//! Every atom of every architecture is swept, so that a typo in the table cannot land.
+//! The sweep: consistency checks of every atom of every architecture, which find typing errors in
+//! the table.
 //!
-//! A failure names the cell: `sm_80/mma.m16n8k16.f32.f16.B: ...`. The second half corrupts a cell
-//! at a time and demands that the sweep names it.
+//! A failure names the cell: `sm_80/mma.m16n8k16.f32.f16.B: ...`. The second half of this file
+//! corrupts one cell at a time and asserts that the sweep names it.
 
 use carbyne_atoms::{
     Arch, Atom, AtomKind, AtomOp, AtomOperand, AtomTable, Elem, Extent, OperandAccess, Part,
@@ -11,7 +12,7 @@ use carbyne_ir::ast::SyncOp;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
 
-/// What is wrong with the table; empty where nothing is.
+/// The defects of a table.
 fn defects(table: &AtomTable) -> Vec<String> {
     let mut found = Vec::new();
     for (i, atom) in table.atoms().iter().enumerate() {
@@ -38,7 +39,7 @@ fn defects(table: &AtomTable) -> Vec<String> {
     found
 }
 
-/// Whether the first of atoms alike is taken, so that they need not differ.
+/// Whether the table uses the first of several equal atoms, so that they need not differ.
 fn in_order(atom: &Atom) -> bool {
     atom.op.spec_kind().is_none()
 }
@@ -163,11 +164,11 @@ fn template_defects(atom: &Atom, say: &mut dyn FnMut(&str)) {
             }
             continue;
         };
-        // What stands behind a map's address in its brackets are coordinates.
+        // The coordinates follow the address of a tensor map inside of the brackets.
         let operand = atom.operand(name);
         let map = matches!(atom.extent, Extent::Box(_))
             && operand.is_some_and(|o| o.memory == [Memory::Gl]);
-        // The address of another block's place is computed first.
+        // The address in another block is computed first.
         if operand.is_none() || map || atom.number("rank").is_some() {
             continue;
         }
@@ -201,7 +202,8 @@ fn operand_defects(atom: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)
     if unrepeated(&operand.tv) != distinct(&values) as i64 {
         say("an element is repeated by a stride other than 0");
     }
-    // Threads may hold copies: each of them in registers, in memory only the first writes.
+    // Several threads may hold copies of an element: in registers all of them, in memory only the
+    // first one writes.
     let threads = operand.tv.mode(0).map_or(0, |t| t.size()) as usize;
     let one_thread: Vec<i64> = values.iter().copied().step_by(threads.max(1)).collect();
     let replicated = atom.op != AtomOp::Move || !operand.allows(Memory::Rf);
@@ -238,8 +240,8 @@ fn operand_defects(atom: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)
     }
 }
 
-/// An operand that a descriptor names is one tile in shared memory, in its own order for every
-/// thread.
+/// Defects of an operand with a descriptor: it must be one tile in shared memory, in its own order
+/// for every thread.
 fn described_defects(operand: &AtomOperand, k_mode: usize, say: &mut dyn FnMut(&str)) {
     let (t, v) = (operand.tv.mode(0).expect("two modes"), operand.tv.mode(1).expect("two modes"));
     let same = (0..t.size()).all(|i| t.at(i) == 0) && (0..v.size()).all(|i| v.at(i) == i);
@@ -256,7 +258,7 @@ fn described_defects(operand: &AtomOperand, k_mode: usize, say: &mut dyn FnMut(&
     }
 }
 
-/// Operands fit what the atom computes.
+/// Defects of operands that do not fit the operation of the atom.
 fn op_defects(atom: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
     match atom.op {
         AtomOp::MatMul { l, m, n, k } => {
@@ -327,7 +329,7 @@ fn distinct(values: &[i64]) -> usize {
     sorted.len()
 }
 
-/// Coordinates without the modes that repeat.
+/// The number of coordinates without modes of stride 0.
 fn unrepeated(layout: &Layout) -> i64 {
     layout.leaves().iter().filter(|(_, stride)| *stride != 0).map(|(extent, _)| extent).product()
 }
@@ -373,7 +375,7 @@ fn an_atom_is_the_same_on_every_architecture_but_for_its_cost_and_calls() {
     }
 }
 
-/// The sweep of the table of sm_80, in which `change` was applied to one atom.
+/// The defects of the table of sm_80 after `change` to one atom.
 fn corrupted(atom: &str, change: impl FnOnce(&mut Atom)) -> Vec<String> {
     corrupted_on(Arch::Sm80, atom, change)
 }

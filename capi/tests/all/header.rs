@@ -1,9 +1,9 @@
-//! `include/carbyne.h` and `docs/c.md` are fresh.
+//! Tests that `include/carbyne.h` and `docs/c.md` are up to date.
 
 use crate::own;
 use std::fs;
 
-/// Compares a file with its wanted contents, or rewrites it.
+/// Compares a file with its expected contents, or rewrites it if `BLESS` is set.
 fn is_fresh(path: &str, wanted: &str) {
     let file = own(path);
     if std::env::var_os("BLESS").is_some() {

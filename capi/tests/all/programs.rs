@@ -1,15 +1,15 @@
-//! Programs of C are compiled by the system's compiler, and run with the library that Cargo has
-//! built for this test.
+//! Tests that compile C programs with the system's compiler, and run them with the library that
+//! Cargo has built for this test.
 
 use crate::own;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Cycles in which memory must not grow. `CARBYNE_ALL` runs many.
+/// Number of cycles in which memory must not grow. With `CARBYNE_ALL` there are more.
 const CYCLES: &str = "100";
 
-/// The compiler that a variable names, or the usual one. If it does not run, a message says so, and
-/// there is none.
+/// The compiler that the environment variable names, or the usual one. `None`, with a message, if
+/// it does not run.
 fn compiler(variable: &str, usual: &str) -> Option<Command> {
     let name = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
     let runs = Command::new(&name).arg("--version").output().is_ok_and(|o| o.status.success());
@@ -20,12 +20,12 @@ fn compiler(variable: &str, usual: &str) -> Option<Command> {
     runs.then(|| Command::new(name))
 }
 
-/// The folder in which the library of this package is: beside this test.
+/// The folder of this package's library: that of this test.
 fn library() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
-/// Compiles a program, if there is a compiler.
+/// Compiles a program. `None` without a compiler.
 fn compiled(source: &str) -> Option<Command> {
     let mut cc = compiler("CC", "cc")?;
     let name = source.rsplit('/').next().unwrap().trim_end_matches(".c");

@@ -1,5 +1,6 @@
-/* Errors, wrong calls, cancellation, threads, and memory that must not grow. `border CYCLES SEARCHED PROVED`: a program that is long
-   searched for, and one whose order is long proved. */
+/* Tests of errors, wrong calls, cancellation and threads, and that memory does not grow.
+   Arguments: `border CYCLES SEARCHED PROVED`. SEARCHED is a program with a long search, PROVED one
+   with a long proof of its order. */
 #include <carbyne.h>
 
 #include <pthread.h>
@@ -56,7 +57,8 @@ static CarbyneTensor vector(float *data, const int64_t *extent) {
     return tensor;
 }
 
-/* A call that is wrong has one error without a code. The diagnostics are read after the call, whichever argument C evaluates first. */
+/* Checks that a wrong call has one error without a code. The diagnostics are read after the call,
+   in whatever order C evaluates the arguments. */
 static void expect_misuse(CarbyneStatus status, CarbyneDiagnostics **place, const char *about) {
     CarbyneDiagnostics *said = *place;
     CHECK(status == CARBYNE_STATUS_MISUSE);
@@ -102,7 +104,7 @@ static void errors_have_code_text_and_place(void) {
     CHECK(span.line == 0 && span.label == NULL);
     carbyne_diagnostics_free(said);
 
-    /* Without a place for diagnostics the status is returned alone. */
+    /* Without a pointer for diagnostics only the status is returned. */
     status = carbyne_program_new(UNFIT, strlen(UNFIT), NULL, &program, NULL);
     CHECK(status == CARBYNE_STATUS_REFUSED && program == NULL);
 }
@@ -158,7 +160,7 @@ static void wrong_calls(void) {
     expect_misuse(carbyne_decompose(program, "", NULL, NULL, &decomposed, &said), &said, "`arch`");
     expect_misuse(carbyne_decompose(program, "sm_80", NULL, NULL, NULL, &said), &said, "null");
     CarbyneStatus status = carbyne_decompose(program, "sm_80", &options, NULL, &decomposed, &said);
-    expect_misuse(status, &said, "3 bytes");
+    expect_misuse(status, &said, "is 3");
     options = (CarbyneDecomposeOptions){.size = sizeof options, .forbid_count = 1};
     status = carbyne_decompose(program, "sm_80", &options, NULL, &decomposed, &said);
     expect_misuse(status, &said, "`forbid` is null");
@@ -175,7 +177,7 @@ static void wrong_calls(void) {
     CHECK(status == CARBYNE_STATUS_REFUSED && decomposed == NULL);
     carbyne_diagnostics_free(said);
 
-    /* Fields that a newer version adds may be there as long as they are 0. */
+    /* A structure of a newer version may have more fields, if they are 0. */
     struct {
         CarbyneDecomposeOptions known;
         uint64_t added;
@@ -251,7 +253,7 @@ static void wrong_calls(void) {
     carbyne_token_cancel(NULL);
     carbyne_token_free(NULL);
 
-    /* Objects that were made from a program stay when the program is freed. */
+    /* Objects that were created from a program remain valid when the program is freed. */
     carbyne_program_free(program);
     carbyne_decomposed_free(decomposed);
     data[3] = 21;
@@ -314,7 +316,7 @@ static const char TWICE[] = "carbyne 2\n"
                             "BinaryPointwise.add @a (%X, %X) -> (%Y)\n"
                             "BinaryPointwise.add @b (%X, %X) -> (%Z)\n";
 
-/* A simulation that is refused writes nothing; results must have memory of their own. */
+/* A refused simulation writes nothing. Results must not share memory. */
 static void results_are_written_together(void) {
     CarbyneProgram *program = program_of(TWICE);
     CarbyneDiagnostics *said;
@@ -393,7 +395,7 @@ static void cancellation(const char *path) {
     CHECK(carbyne_diagnostics_count(said) == 1);
     carbyne_diagnostics_free(said);
     CHECK(pthread_join(thread, NULL) == 0);
-    /* A token stays cancelled; the program is as it was. */
+    /* A token stays cancelled. The program is unchanged. */
     for (int i = 0; i < 3; i++) {
         status = carbyne_decompose(program, "sm_90a", NULL, token, &decomposed, NULL);
         CHECK(status == CARBYNE_STATUS_CANCELLED && decomposed == NULL);
@@ -450,7 +452,7 @@ static void threads(void) {
     carbyne_program_free(program);
 }
 
-/* Kilobytes of memory that the process holds; 0 where that is not known. */
+/* Memory of the process in kilobytes; 0 if unknown. */
 static long resident(void) {
     FILE *file = fopen("/proc/self/statm", "r");
     long all = 0, pages = 0;

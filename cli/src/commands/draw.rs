@@ -93,7 +93,7 @@ fn of_layout(what: &str, args: &Draw) -> Result<Picture, Failure> {
         }
         return tv::tv(layout.layout(), &shape).map_err(failed);
     }
-    by_offset(&Field::of(&layout, args.bits), args, failed)
+    by_offset(&Field::new(&layout, args.bits), args, failed)
 }
 
 /// The picture of a layout with offsets: its banks, its tiles or a grid.

@@ -318,7 +318,7 @@ Spec @f <<<#grid, #cta>>> (%A) -> (%A) {
 ";
     let why = ["explain", "-", "--arch", "sm_90a", "--why", "wgmma.m64n8k16.f32.f16.ss"];
     let ran = carbyne(&why, by_hand).ok();
-    assert!(ran.text().contains("operand B lies in SH, found RF"), "{}", ran.text());
+    assert!(ran.text().contains("operand B must lie in SH, but lies in RF"), "{}", ran.text());
 }
 
 #[test]
@@ -424,7 +424,7 @@ fn a_leaf_that_lacks_a_fact_names_it_as_its_fix() {
     let said = carbyne(&["decompose", "-", "--arch", "sm_80"], &fixed).ok();
     assert!(said.text().contains("atom=ld.global.b128"), "{}", said.text());
     let refused = carbyne(&["decompose", "-", "--arch", "sm_80"], src);
-    assert!(refused.stderr.contains("state `where N % 8 == 0`, if it is so"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("state `where N % 8 == 0` if it holds"), "{}", refused.stderr);
 }
 
 /// The explained choice is the written choice, even if the best instance is impossible for some

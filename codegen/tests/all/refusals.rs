@@ -58,11 +58,11 @@ fn atoms_must_fit() {
         Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%r[0]) atom=fma.f16",
         expect![[r#"
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%B[@t]) atom=mov.b16
-              D0302: `mov.b16` does not implement this Move; operand S lies in RF, found GL
+              D0302: `mov.b16` does not implement this Move; operand S must lie in RF, but lies in GL
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([8])[@t]) -> (%r) atom=ld.global.b64
-              D0302: `ld.global.b64` does not implement this Move; operand S has 4 values a thread, found 8
+              D0302: `ld.global.b64` does not implement this Move; operand S has 4 values per thread, found 8
             Init <<<#grid.scalar(), #cta.scalar()>>> (1.0) -> (%f[0]) atom=init.f16
-              D0302: `init.f16` does not implement this Init; operand D is f16, found f32
+              D0302: `init.f16` does not implement this Init; operand D must be f16, but is f32
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%r[0]) atom=fma.f16
               D0302: `fma.f16` does not implement this Move; computes MatMul 1x1x1
         "#]],
@@ -79,9 +79,9 @@ fn vectors_must_be_aligned_neighbors() {
         Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([2,2048]:[1,1])[_,@t]) -> (%r.tile([2])[1]) atom=ld.global.b32",
         expect![[r#"
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[512,1])[_,@t]) -> (%r) atom=ld.global.b128
-              D0302: `ld.global.b128` does not implement this Move; values of operand S are runs of 8 consecutive elements, `8:1`, found (8):(512)
+              D0302: `ld.global.b128` does not implement this Move; values of operand S must be runs of 8 consecutive elements, `8:1`, but are (8):(512)
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([2,2048]:[1,1])[_,@t]) -> (%r.tile([2])[1]) atom=ld.global.b32
-              D0302: `ld.global.b32` does not implement this Move; operand S is aligned to 4 bytes, known are 2
+              D0302: `ld.global.b32` does not implement this Move; operand S must be aligned to 4 bytes, but is known to be aligned to 2 only
         "#]],
     );
 }
@@ -94,7 +94,7 @@ fn swizzles_must_keep_vectors_together() {
         Move <<<#grid.scalar(), #cta.scalar()>>> (%s.tile([8])[@t]) -> (%r) atom=ld.shared.b128",
         expect![[r#"
             Move <<<#grid.scalar(), #cta.scalar()>>> (%s.tile([8])[@t]) -> (%r) atom=ld.shared.b128
-              D0302: `ld.shared.b128` does not implement this Move; operand S is aligned to 16 bytes, known are 8
+              D0302: `ld.shared.b128` does not implement this Move; operand S must be aligned to 16 bytes, but is known to be aligned to 8 only
         "#]],
     );
 }
@@ -107,7 +107,7 @@ fn shared_memory_has_a_limit() {
         Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%t[@t]) atom=init.f16",
         expect![[r#"
             [65536].f16.SH
-              X0004: the block needs 262144 bytes of shared memory, and one of sm_80 has at most 166912; `%s` takes 131072
+              X0004: the block needs 262144 bytes of shared memory, but sm_80 allows at most 166912; `%s` takes 131072 bytes
         "#]],
     );
 }

@@ -6,14 +6,14 @@ use carbyne_ir::span::Span;
 /// Changes that belong together.
 #[derive(Clone, Debug, Default)]
 pub struct Fix {
-    /// What is done, step by step.
+    /// The steps, in words.
     pub steps: Vec<String>,
-    /// In text order; no two overlap.
+    /// The edits in text order; no two overlap.
     pub edits: Vec<Edit>,
 }
 
 impl Fix {
-    /// The text with all edits applied; none where they are not of this text.
+    /// Applies all edits to a text. `None` if they do not belong to this text.
     pub fn apply(&self, text: &str) -> Option<String> {
         Edit::apply(&self.edits, text)
     }

@@ -1,9 +1,10 @@
-//! Why each leaf is implemented as it is: every row that was compared with it, which predicate
-//! failed, what would make it hold; and what the solver could have chosen instead, with costs.
+//! Explains how each leaf is implemented: every row that was compared with it, the condition that
+//! failed, and a change that would satisfy it; and what else the solver could have chosen, with
+//! costs.
 //!
-//! A program is decomposed first. A leaf that a person wrote is explained in the person's text, one
-//! that was generated in the decomposed text; both point to what they were written or generated
-//! for.
+//! The program is decomposed first. A leaf that the user wrote is explained in the user's text, a
+//! generated one in the decomposed text. Both point to the statement for which they were written or
+//! generated.
 
 mod edit;
 mod fix;
@@ -31,118 +32,120 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ways::Ways;
 use wider::{Widening, side};
 
-/// What is asked.
+/// A question about a program.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
-    /// Only leaves written on, or generated for, this line of the text, from 1.
+    /// Only leaves that were written on, or generated for, this line of the text; the first line is
+    /// 1.
     pub line: Option<usize>,
-    /// Only rows whose name holds this, `*` for anything: why not these.
+    /// Only rows whose name contains this pattern, in which `*` stands for any text: why were they
+    /// not chosen?
     pub why: Option<String>,
-    /// Multiprocessors of the machine; those of the architecture's usual card where none.
+    /// The number of multiprocessors. `None` stands for the usual card of the architecture.
     pub sms: Option<u32>,
-    /// Strategies by which kernel-level specs may get their dataflow.
+    /// The strategies that give kernel-level specs their dataflow.
     pub strategies: Strategies,
 }
 
-/// The answer.
+/// The answer to a [`Question`].
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// For which architecture.
+    /// The architecture.
     pub arch: Arch,
     /// The leaves, in text order.
     pub leaves: Vec<Explained>,
-    /// What the solver chose, and what it could have.
+    /// The choices of the solver, and their alternatives.
     pub choices: Vec<Choice>,
-    /// What would be faster if more were stated of symbols.
+    /// Specs that would be faster if more facts about symbols were stated.
     pub faster: Vec<Faster>,
-    /// By which strategies kernels could get their dataflow, and why others were not taken.
+    /// The strategies that could decompose kernels, and reasons why others were not taken.
     pub rankings: Vec<Ranking>,
-    /// Strategies that have an instruction which is asked for and was not chosen.
+    /// Strategies that use a wanted instruction and were not chosen.
     pub ways: Vec<Way>,
-    /// Strategies that could have it, and why they have no instance.
+    /// Strategies that could use a wanted instruction but have no instance, and the reasons.
     pub without: Vec<Without>,
-    /// Why the program is not decomposed, where it is not.
+    /// Errors, if the program cannot be decomposed.
     pub refused: Vec<Diagnostic>,
-    /// What the decomposition warns of.
+    /// Warnings of the decomposition.
     pub warnings: Vec<Diagnostic>,
-    /// The decomposed text, which generated leaves stand in.
+    /// The decomposed text, to which generated leaves refer.
     pub decomposed: Option<String>,
-    /// Architectures that have rows which are asked for, where this one has none.
+    /// Architectures that have the wanted rows, if this one has none.
     pub elsewhere: Vec<Arch>,
 }
 
 /// A leaf and the rows that were compared with it.
 #[derive(Clone, Debug)]
 pub struct Explained {
-    /// Its first line.
+    /// The first line of the leaf.
     pub text: String,
-    /// What it was written or generated for, in the person's text.
+    /// The place in the user's text for which the leaf was written or generated.
     pub origin: Span,
-    /// Where it stands itself: in the decomposed text if it is generated.
+    /// The place of the leaf itself: in the decomposed text if it is generated.
     pub span: Span,
-    /// Whether it is not in the person's text. Its fixes are of the decomposed text, then.
+    /// Whether the leaf is not in the user's text. Its fixes are then changes of the decomposed
+    /// text.
     pub generated: bool,
-    /// Its number in the text in which it stands, as resolving counts.
+    /// The number of the spec in its own text, as counted by resolving.
     pub spec: SpecId,
-    /// Its statement: of the module that is explained, or of the decomposed one.
+    /// The statement, in the explained module or in the decomposed one.
     pub node: NodeId,
-    /// Whether it is a part of what the solver has written for an operation that `choices` are
-    /// about.
+    /// Whether the solver has written the leaf for an operation in `choices`.
     pub chosen: bool,
-    /// The row that implements it.
+    /// The row that implements the leaf.
     pub atom: Option<String>,
-    /// Every row for specs of its kind, those that match first, then the nearest.
+    /// All rows for specs of this kind: first those that match, then the nearest ones.
     pub considered: Vec<Considered>,
 }
 
-/// A row compared with a leaf.
+/// A row that was compared with a leaf.
 #[derive(Clone, Debug)]
 pub struct Considered {
-    /// Its name.
+    /// The name of the row.
     pub atom: &'static str,
     /// Cycles from one issue to the next.
     pub issue: f64,
-    /// Cycles until the result is there.
+    /// Cycles until the result is available.
     pub completion: f64,
-    /// The first predicate that fails; none where it matches.
+    /// The first condition that fails; `None` if the row matches.
     pub mismatch: Option<Mismatch>,
-    /// A change of the text after which it matches.
+    /// A change of the text after which the row matches.
     pub fix: Option<Fix>,
 }
 
 /// A choice of the solver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// The operation, in the person's text.
+    /// The operation, in the user's text.
     pub origin: Span,
     /// The operation's head in the tile-level text.
     pub text: String,
-    /// What was chosen.
+    /// The choice.
     pub chosen: String,
-    /// Other choices, with the cycles of the best kernel that has them.
+    /// The alternatives, each with the cycles of the best kernel that has it.
     pub others: Vec<(String, f64)>,
-    /// Cycles of the kernel as chosen.
+    /// Cycles of the kernel as it was chosen.
     pub cycles: f64,
-    /// Of a copy from or to global memory, why it does not move more at once, where something does.
+    /// For a copy from or to global memory: why it does not move more bytes at once, if a row
+    /// would.
     pub wider: Option<Width>,
-    /// Wavefronts in shared memory, where bank conflicts double them that no swizzle of its layout
-    /// ends.
+    /// Wavefronts in shared memory, if bank conflicts at least double them and no swizzle of the
+    /// layout avoids that.
     pub conflicts: Option<Wavefronts>,
 }
 
-/// Facts about symbols with which a kernel-level spec would be decomposed to less: stated, and
-/// tried.
+/// Facts about symbols that would make a kernel-level spec faster. They have been stated and tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Faster {
     /// The spec.
     pub origin: Span,
     /// The facts.
     pub facts: Vec<Fact>,
-    /// The same in the words of the text: `where N % 8 == 0`.
+    /// The facts in the words of the text: `where N % 8 == 0`.
     pub said: String,
-    /// What is chosen with them, and the cycles that it takes.
+    /// The choice with the facts, and its cycles.
     pub with: (String, Option<f64>),
-    /// What is chosen without.
+    /// The choice without the facts, and its cycles.
     pub without: (String, Option<f64>),
 }
 
@@ -162,7 +165,8 @@ const MOST_CHOSEN: usize = 4;
 /// Explains a well-formed program.
 ///
 /// # Errors
-/// Those of resolving and verifying; that a program does not decompose is part of the answer.
+/// Errors of resolving and verifying. If a program cannot be decomposed, that is a part of the
+/// answer.
 pub fn explain(
     module: &Module,
     src: &str,
@@ -224,10 +228,10 @@ fn shorter(d: Diagnostic) -> Diagnostic {
         return d;
     }
     let longer = Search::default().budget;
-    d.help(format!("`carbyne decompose` looks at {longer} choices, and may find a better one"))
+    d.help(format!("`carbyne decompose` tries {longer} choices, and may find a better one"))
 }
 
-/// Whether a name holds a pattern; `*` stands for anything.
+/// Whether a name contains a pattern, in which `*` stands for any text.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let mut rest = name;
     pattern.split('*').all(|part| match rest.find(part) {

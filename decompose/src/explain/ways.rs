@@ -1,4 +1,5 @@
-//! Strategies that have an instruction which is asked for: by what pin decompose takes it, tried.
+//! Strategies that use a wanted instruction, with the pin that makes decompose choose them. The pin
+//! has been tried.
 
 use super::{Edit, Explanation, Fix, Question, leaves, matches};
 use crate::{Options, Ranking, decompose_by, instance};
@@ -8,7 +9,7 @@ use carbyne_ir::span::Span;
 use carbyne_ir::text;
 use std::collections::BTreeSet;
 
-/// A strategy that decomposes a kernel-level spec to an instruction which was not chosen.
+/// A strategy that decomposes a kernel-level spec to a wanted instruction which was not chosen.
 #[derive(Clone, Debug)]
 pub struct Way {
     /// The spec.
@@ -19,20 +20,20 @@ pub struct Way {
     pub atoms: Vec<String>,
     /// Estimated cycles.
     pub cycles: Option<f64>,
-    /// What was chosen, and what it takes.
+    /// The chosen strategy, and its cycles.
     pub chosen: (String, Option<f64>),
-    /// The pin, which has been applied and has made decompose choose it.
+    /// The pin. It has been applied, and decompose then chooses the strategy.
     pub fix: Fix,
 }
 
-/// A strategy whose text has an operation for the instruction, and which has no instance.
+/// A strategy whose text has an operation for a wanted instruction, but which has no instance.
 #[derive(Clone, Debug)]
 pub struct Without {
     /// The spec.
     pub origin: Span,
-    /// The strategy.
+    /// The name of the strategy.
     pub strategy: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 

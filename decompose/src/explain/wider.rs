@@ -1,5 +1,5 @@
-//! Facts about symbols with which a copy would be of more bytes: found by why wider rows do not
-//! match, stated, and tried.
+//! Facts about symbols that would make a copy wider. They follow from the reasons why wider rows do
+//! not match, and have been stated and tried.
 
 use crate::matching::Mismatch;
 use crate::solve::{copy, lacking};
@@ -10,27 +10,27 @@ use carbyne_ir::leaf::{Fact, listed};
 use carbyne_ir::program::{Program, SpecId, TensorId};
 use std::collections::BTreeMap;
 
-/// A row that would move more bytes at once, with more facts about symbols.
+/// A row that would move more bytes at once if more facts about symbols were stated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wider {
-    /// Facts that have been stated and have made the row match.
+    /// The facts. They have been stated, and the row then matches.
     pub facts: Vec<Fact>,
-    /// The same in the words of the text: `where N % 8 == 0`.
+    /// The facts in the words of the text: `where N % 8 == 0`.
     pub said: String,
     /// The row.
     pub atom: String,
-    /// Bytes that a thread moves by it.
+    /// Bytes that a thread moves with this row.
     pub bytes: i64,
-    /// Those that it moves by the row that is chosen.
+    /// Bytes that a thread moves with the chosen row.
     pub instead_of: i64,
 }
 
 /// Whether a copy could be wider.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Width {
-    /// With more facts about symbols.
+    /// It could, with more facts about symbols.
     With(Wider),
-    /// The widest row differs from it in something else.
+    /// It could not: the widest row has another mismatch.
     Not {
         /// The row.
         atom: String,
@@ -151,7 +151,7 @@ fn bytes(p: &Program, id: SpecId, row: &Atom) -> Option<i64> {
     let (from, to) = sides(p, id)?;
     let [s, d] = &row.operands[..] else { return None };
     let fits = |operand, t| {
-        bind::place(p.buffer_of(t).memory, operand).is_ok()
+        bind::memory(p.buffer_of(t).memory, operand).is_ok()
             && bind::unit(p.scalar_of(t), operand).is_ok()
     };
     if row.group != 1 || row.extent != Extent::Tile || !fits(s, from) || !fits(d, to) {

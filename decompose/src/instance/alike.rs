@@ -161,7 +161,10 @@ impl Forming<'_> {
                     }
                 }
                 StmtKind::Call(call) if !self.def.is_hole(&call.name.text) => {
-                    let of = |s: &&Stmt| matches!(&s.kind, StmtKind::Def(def) if def.name.text == call.name.text);
+                    let of = |s: &&Stmt| match &s.kind {
+                        StmtKind::Def(def) => def.name.text == call.name.text,
+                        _ => false,
+                    };
                     let found = self.file.iter().find(of).map(|s| &s.kind);
                     let (Some(StmtKind::Def(def)), Some(calls)) = (found, calls.checked_sub(1))
                     else {

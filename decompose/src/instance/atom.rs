@@ -107,7 +107,7 @@ fn fits(
     let memory = |view: &View| of.get(&view.base.text).copied().unwrap_or(Memory::Rf);
     let (Some(from), to) = (from.map(memory), memory(to)) else { return false };
     ways.push(format!("{} -> {}", from.as_str(), to.as_str()));
-    let plain = atom.extent == Extent::Tile && bind::whole(atom).is_ok();
+    let plain = atom.extent == Extent::Tile && bind::moves_whole_tile(atom).is_ok();
     let by = bind::operation(SpecKind::Move, atom).is_ok();
     by && plain && matches!(&atom.operands[..], [s, d] if s.allows(from) && d.allows(to))
 }

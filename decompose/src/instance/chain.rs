@@ -27,23 +27,25 @@ const MOST_RECOMPUTED: usize = 3;
 /// Why a chain cannot be written where the strategy uses it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unwritten {
-    #[error("`@{0}` is used on no tile of the strategy's operands")]
+    #[error("`@{0}` is not used on a tile of the strategy's operands")]
     NoTile(String),
     #[error(
-        "a Reduction along mode {mode} needs {extent} elements of it in a tile, which has {tile}"
+        "a Reduction along mode {mode} needs all {extent} elements in one tile, but a tile has \
+         {tile}"
     )]
     Reduces { mode: usize, extent: i64, tile: i64 },
     #[error(
-        "a Reduction along mode {mode} needs all elements of it in a tile, and nothing says how many there are at most"
+        "a Reduction along mode {mode} needs all elements in one tile, but their number has no \
+         known bound"
     )]
     Unbounded { mode: usize },
-    #[error("`@{0}` has another number of operands where it is used")]
+    #[error("`@{0}` is used with a wrong number of operands")]
     Operands(String),
-    #[error("no pointwise operation combines what {0} reduces")]
+    #[error("no pointwise operation combines partial results of {0}")]
     Combines(ReduceOp),
-    #[error("an operand has other modes than the tile")]
+    #[error("the modes of an operand differ from those of the tile")]
     Modes,
-    #[error("the type of `%{0}` is not written where it is declared")]
+    #[error("the declaration of `%{0}` does not state its type")]
     Untyped(String),
 }
 

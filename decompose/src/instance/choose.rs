@@ -98,58 +98,60 @@ pub(crate) struct Planned {
     pub rankings: Vec<Ranking>,
 }
 
-/// What was looked at for one kernel.
+/// The instances that were compared for a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking {
     /// The kernel's name.
     pub kernel: String,
-    /// Where the strategy that was chosen stands, if it is a user's.
+    /// The chosen strategy, if it is a user's.
     pub theirs: Option<Theirs>,
-    /// Instances, best first.
+    /// The instances, best first.
     pub instances: Vec<Ranked>,
-    /// Strategies without any instance, and why.
+    /// Strategies without any instance, and the reasons.
     pub others: Vec<(String, String)>,
-    /// Tiles of the strategy that was chosen that are larger than the one that was, and why none of
-    /// them was.
+    /// Tiles of the chosen strategy that are larger than the chosen one, and the reasons why they
+    /// were not chosen.
     pub larger: Vec<(String, String)>,
-    /// Instances that were enumerated, and how many of them had layouts solved.
+    /// The number of instances that were enumerated, and the number of them whose layouts were
+    /// solved.
     pub counts: (usize, usize),
-    /// Where the spec stands.
+    /// The place of the spec.
     pub span: Span,
-    /// A better one, which is not written since it cannot be for all sizes that symbols may have.
+    /// A better instance that is not written, because it is not possible for all sizes of the
+    /// symbols.
     pub given_up: Option<GivenUp>,
 }
 
-/// An instance that would be better than what is written, and cannot be for all sizes that symbols
-/// may have.
+/// An instance that is better than the written one, but not possible for all sizes of the symbols.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenUp {
     /// The strategy and its parameters.
     pub by: String,
-    /// Estimated cycles, with numbers in the places of the symbols.
+    /// Estimated cycles, with numbers in place of the symbols.
     pub cycles: f64,
-    /// Why it cannot be.
+    /// Why the instance is not possible.
     pub why: String,
-    /// Facts about symbols with which one as good is written: stated, and tried. None where they
-    /// are not found, or not looked for.
+    /// Facts about symbols with which an equally good instance is written; they have been stated
+    /// and tried. Empty if no such facts were found or looked for.
     pub facts: Vec<Fact>,
 }
 
 /// An instance of a strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
-    /// The strategy and its parameters, as `by=` has it.
+    /// The strategy and its parameters, in the form of `by=`.
     pub by: String,
-    /// Cycles that it takes at least; none where it cannot be.
+    /// A lower bound of its cycles; `None` if it is not possible.
     pub bound: Option<f64>,
-    /// Estimated cycles, where its layouts were solved.
+    /// Estimated cycles, if its layouts were solved.
     pub cycles: Option<f64>,
-    /// Whether a thread holds more at once than it has registers: all that does not comes first.
+    /// Whether a thread holds more values at once than it has registers. Instances that do not
+    /// spill come first.
     pub spills: bool,
-    /// Whether the bound leaves out the kernels that other strategies decompose. Such an instance
-    /// is solved only if nothing else is left.
+    /// Whether the bound leaves out kernels that other strategies decompose. Such an instance is
+    /// solved only if nothing else is left.
     pub partial: bool,
-    /// Why it cannot be.
+    /// Why it is not possible.
     pub refused: Option<String>,
 }
 
@@ -512,7 +514,10 @@ impl Choosing<'_> {
                     return Ok(Written { module, more, taken: i, refused: given_up });
                 }
                 Err(Unsolved::Shared) => {
-                    keep("over symbols a block needs more shared memory than it has".to_owned());
+                    keep(
+                        "with symbolic sizes a block needs more shared memory than there is"
+                            .to_owned(),
+                    );
                 }
                 Err(Unsolved::Errors(errors)) => {
                     given_up.get_or_insert_with(|| first(&errors));
@@ -532,21 +537,19 @@ impl Choosing<'_> {
         let all = over.matches.iter().map(|m| self.unbounded(&m.graph)).find(|all| !all.is_empty());
         let empty = over.matches.iter().map(|m| self.maybe_empty(&m.graph));
         let bounds = empty.chain(all).find(|all| !all.is_empty()).map(|all| all.join(", "));
-        let message = "no strategy can be written for all sizes that the symbols may have";
-        Err(Box::new(
-            Diagnostic::new(Code::NoStrategy, spec, message).label(why).help(
-                match (missing.or(bounds), over.symbols.unbounded()) {
-                    (Some(fact), _) => format!("state `where {fact}`, or write the body"),
-                    (None, Some((of, true))) => format!(
-                        "state how large it is at most, `where {of} <= 65536`, or write the body"
-                    ),
-                    (None, Some((of, false))) => format!(
-                        "state more of the symbols, what divides them: `where {of} % 8 == 0`; or write the body"
-                    ),
-                    (None, None) => "write the body".to_owned(),
-                },
-            ),
-        ))
+        let message = "no strategy works for all sizes of the symbols";
+        Err(Box::new(Diagnostic::new(Code::NoStrategy, spec, message).label(why).help(
+            match (missing.or(bounds), over.symbols.unbounded()) {
+                (Some(fact), _) => format!("state `where {fact}`, or write the body"),
+                (None, Some((of, true))) => {
+                    format!("state an upper bound, `where {of} <= 65536`, or write the body")
+                }
+                (None, Some((of, false))) => format!(
+                    "state a divisor of the symbol, `where {of} % 8 == 0`, or write the body"
+                ),
+                (None, None) => "write the body".to_owned(),
+            },
+        )))
     }
 
     /// The module of an instance, written of symbols; or why there is none, and a fact that is
@@ -554,7 +557,7 @@ impl Choosing<'_> {
     fn over_symbols(&self, over: &Over<'_>, i: usize) -> Result<Module, (String, Option<String>)> {
         let c = &over.candidates[i];
         let m = &over.matches[c.of];
-        let whole = "its tiles would not be whole for all sizes".to_owned();
+        let whole = "its tiles do not divide the tensors for all sizes".to_owned();
         let written = over.symbols.written(m, &c.numbers).ok_or((whole, None))?;
         let of_numbers = Instance::of(m, &c.numbers);
         let instance = Instance { symbols: written, sizes: Some(over.symbols), ..of_numbers };

@@ -51,13 +51,14 @@ impl Choosing<'_> {
         let converted = self.convertible([sa, sb], acc);
         // What is less precise than was asked for is the last resort.
         if let Some(other) = other.filter(|o| o.bits() >= acc.bits() || converted.is_none()) {
-            return Some(format!("write `acc={other}`: {} sums up {sa} in it", self.table.arch));
+            return Some(format!("write `acc={other}`, in which {} sums {sa}", self.table.arch));
         }
         let Some((to, sum)) = converted else {
             let has = |a: &&Arch| !matmul_rows(&AtomTable::new(**a), sa, sb, acc).is_empty();
             let all: Vec<&str> = Arch::ALL.iter().filter(has).map(|a| a.as_str()).collect();
-            return (!all.is_empty())
-                .then(|| format!("decompose for one that has them: {}", all.join(", ")));
+            return (!all.is_empty()).then(|| {
+                format!("decompose for an architecture that has them: {}", all.join(", "))
+            });
         };
         let [left, right] = [a, b].map(|t| match p.scalar_of(t) == to {
             true => p.tensor_name(t),
@@ -93,7 +94,8 @@ impl Choosing<'_> {
             let product = format!("matmul({left}, {right})");
             let value = if acc == sum { product } else { format!("cast({product}, {acc})") };
             Some(format!(
-                "nothing multiplies {sa} and {sb} on {}; convert both factors, and write the product as `{value}`{}",
+                "nothing multiplies {sa} and {sb} on {}; convert both factors, and write the \
+                 product as `{value}`{}",
                 self.table.arch,
                 exact(acc, sum)
             ))

@@ -108,22 +108,22 @@ pub(crate) struct Output {
 /// Why a spec has no graph.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum Opaque {
-    #[error("{0} does not lie in global memory")]
+    #[error("{0} is not in global memory")]
     NotGlobal(String),
     #[error("the sizes of {0} are not known")]
     Symbolic(String),
     #[error("the spec does not say what it means")]
     Meaningless,
     /// Which value of the `means` block.
-    #[error("a result is seen as another shape")]
+    #[error("a result is used with another shape")]
     ViewOfResult(usize),
-    #[error("elements around what has symbols for sizes are chosen by coordinates")]
+    #[error("coordinates select elements around a tensor with symbolic sizes")]
     ChosenAround,
-    #[error("no operand has the extents of a result whose coordinates are asked for")]
+    #[error("no operand has the extents of a result whose coordinates are used")]
     Coordinates,
-    #[error("it computes {0} products, and no strategy means that")]
+    #[error("it computes {0} products, which no strategy does")]
     Products(usize),
-    #[error("{0} computes nothing on whole tensors")]
+    #[error("{0} has no meaning on whole tensors")]
     Kind(SpecKind),
 }
 

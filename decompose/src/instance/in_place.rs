@@ -42,14 +42,15 @@ pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
             }
             let name = &p.buffers[own].name;
             if is_at_one {
-                let message = format!("`%{name}` is updated in place beside another result");
+                let message =
+                    format!("`%{name}` is updated in place by a kernel with another result");
                 return Err(Box::new(
                     Diagnostic::new(Code::NoStrategy, spec.span, message)
                         .label(
-                            "the other result may want the old value after the new one is stored",
+                            "the other result may need the old value after the new one is stored",
                         )
                         .help(format!(
-                            "write a kernel for each result, and that of `%{name}` last"
+                            "write a kernel for each result, with that of `%{name}` last"
                         )),
                 ));
             }
@@ -58,8 +59,8 @@ pub(crate) fn check(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
                 Diagnostic::new(Code::NoStrategy, spec.span, message)
                     .label("a block would overwrite what other blocks still read")
                     .help(format!(
-                        "write to a tensor of its own, and where it must be `%{name}`, move it there by a \
-                         second kernel"
+                        "write to another tensor; if the result must be in `%{name}`, move it \
+                         there with a second kernel"
                     )),
             ));
         }
@@ -77,8 +78,11 @@ fn apart(p: &Program, id: SpecId) -> Result<(), Box<Diagnostic>> {
             let message = format!("two outputs of one kernel are elements of `%{name}`");
             return Err(Box::new(
                 Diagnostic::new(Code::NoStrategy, spec.span, message)
-                    .label("which of both values is left there is not said")
-                    .help("write each element by one output, or write the second by a kernel behind this one"),
+                    .label("it is not defined which of the two values remains")
+                    .help(
+                        "let only one output write each element, or write the second output in a \
+                         later kernel",
+                    ),
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! The strategies that there are: ours, which come with the library, and those of users.
+//! The available strategies: those of this library and those of users.
 
 use carbyne_ir::ast::visit::{PartMut, parts_mut};
 use carbyne_ir::ast::{Def, Module, Stmt, StmtKind};
@@ -12,20 +12,20 @@ use std::sync::{Arc, OnceLock};
 /// Ours, by file name.
 const OWN: &[(&str, &str)] = &include!("../../strategies/list.in");
 
-/// Strategies by which kernel-level specs may get their dataflow.
+/// Strategies that give kernel-level specs their dataflow.
 #[derive(Clone, Debug)]
 pub struct Strategies {
     files: Vec<Arc<Source>>,
 }
 
-/// A strategy that a user has written, and where it stands.
+/// A strategy of a user, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Theirs {
-    /// Without `@`.
+    /// The name without `@`.
     pub name: String,
-    /// The name of its file in messages; none for the text that is decomposed.
+    /// The name of its file in messages; `None` for the text that is decomposed.
     pub file: Option<String>,
-    /// Its line, or that of the `import` that brings it.
+    /// Its line, or the line of the `import` that brings it.
     pub line: usize,
 }
 
@@ -75,16 +75,17 @@ impl Default for Strategies {
 }
 
 impl Strategies {
-    /// None but those that are added.
+    /// A set without strategies, to which some can be added.
     pub fn none() -> Self {
         Strategies { files: vec![] }
     }
 
-    /// Adds those of a text. Files that it imports are read by `loader`; `id` is that of the text.
+    /// Adds the strategies of a text. `loader` reads the files that it imports; `id` is the id of
+    /// the text.
     ///
     /// # Errors
-    /// What is wrong with the text; V0237 where it has other statements than strategies, sub-specs
-    /// and constants.
+    /// Errors of the text; V0237 if it has statements other than strategies, sub-specs and
+    /// constants.
     pub fn add(&mut self, src: &str, id: &str, loader: &mut Loader<'_>) -> Result<(), Diagnostics> {
         self.add_as(src, (id, id), loader)
     }
@@ -92,7 +93,7 @@ impl Strategies {
     /// Adds the strategies of a text whose name in messages is not its id.
     ///
     /// # Errors
-    /// As [`Strategies::add`].
+    /// Those of [`Strategies::add`].
     pub fn add_as(
         &mut self,
         src: &str,
@@ -105,7 +106,7 @@ impl Strategies {
         let other = |s: &&Stmt| !matches!(s.kind, StmtKind::Def(_) | StmtKind::Let(_));
         if let Some(stmt) = module.items.iter().find(other) {
             let message =
-                "more than strategies, sub-specs and constants stands in a file of strategies";
+                "a file of strategies contains more than strategies, sub-specs and constants";
             let mut errors = Diagnostics::default();
             errors.push(
                 Diagnostic::new(Code::SubSpec, stmt.span, message)
@@ -128,7 +129,7 @@ impl Strategies {
         all
     }
 
-    /// Their definitions, and what stands above each, without `//`.
+    /// The definition of each strategy, and the lines of the comment above it, without `//`.
     pub fn iter(&self) -> impl Iterator<Item = (&Def, &[String])> {
         let of = |f: &'_ Arc<Source>| f.strategies.len();
         self.files
@@ -136,7 +137,7 @@ impl Strategies {
             .flat_map(move |f| (0..of(f)).map(move |i| (&f.strategies[i], &f.comments[i][..])))
     }
 
-    /// Where the strategy of that name stands, if it is a user's.
+    /// The strategy with this name, if it is a user's.
     #[must_use]
     pub fn theirs(&self, name: &str) -> Option<&Theirs> {
         let of = |f: &&Arc<Source>| f.strategies.iter().any(|def| def.name.text == name);
@@ -148,7 +149,7 @@ impl Strategies {
     }
 }
 
-/// The texts of ours, by file name.
+/// The texts of the strategies of this library, with the names of their files.
 pub fn own_texts() -> &'static [(&'static str, &'static str)] {
     OWN
 }

@@ -87,8 +87,8 @@ impl Budget {
     pub(crate) fn look(&mut self, n: usize, is_written: bool) {
         let times = if is_written { WRITTEN } else { 1 };
         if !take(&mut self.written, times * n) || self.theirs.is_some() && n > MOST_OF_ONE {
-            let what = "its instances are written of too many specs and tensors".to_owned();
-            let help = "write it by loops, or give its parameters fewer values".to_owned();
+            let what = "its instances have too many specs and tensors".to_owned();
+            let help = "use loops, or give its parameters fewer values".to_owned();
             self.over.get_or_insert((what, help));
         }
     }
@@ -101,7 +101,8 @@ impl Budget {
 
     /// Counts steps.
     fn step(&mut self, n: usize, param: &str) -> bool {
-        let what = "finding out which combinations of its parameters satisfy its conditions takes too long";
+        let what = "finding out which combinations of its parameters satisfy its conditions takes \
+                    too long";
         take(&mut self.steps, n) || self.ends(what.to_owned(), param)
     }
 
@@ -267,13 +268,13 @@ impl Pins {
 /// Why a strategy cannot be as a text says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unpinned {
-    #[error("it has no parameter `{0}`, but {1}")]
+    #[error("it has no parameter `{0}`; its parameters: {1}")]
     NoParameter(String, String),
-    #[error("it says nothing of `{0}=`")]
+    #[error("it does not define `{0}=`")]
     NoAttribute(Key),
     #[error("`{0}=` has {1} numbers, not {2}")]
     Count(Key, usize, usize),
-    #[error("it is another one")]
+    #[error("another strategy is pinned")]
     Another,
 }
 
@@ -349,7 +350,9 @@ pub(crate) fn tried(def: &Def, e: &Expr, known: &Numbers) -> Vec<i64> {
 /// The condition against which pins of a strategy are.
 pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins, mut budget: Budget) -> String {
     let Some(strategy) = def.strategy.as_deref() else { return String::new() };
-    for (habits, what) in [(false, "no values satisfy"), (true, "not tried, as it is not usual:")] {
+    for (habits, what) in
+        [(false, "no values satisfy"), (true, "not tried, because it is unusual:")]
+    {
         match enumerated(def, strategy, given, pins, habits, &mut budget) {
             Ok(all) if all.instances.is_empty() => {
                 return match all.unmet {
@@ -372,10 +375,15 @@ pub(crate) fn unsatisfied(def: &Def, given: &Numbers, condition: &str) -> String
     let known = def.params.iter().filter(|p| p.choices.is_none());
     let known = known.filter(|p| words.contains(p.name.text.as_str())).filter_map(|p| {
         let (name, n) = (&p.name.text, given.get(&p.name.text)?);
-        let typed = |ty: &ResultType| matches!(ty.attrs.first(), Some(TypeAttr::Scalar(s)) if s.text == *name);
+        let typed = |ty: &ResultType| match ty.attrs.first() {
+            Some(TypeAttr::Scalar(s)) => s.text == *name,
+            _ => false,
+        };
         let of = operands().find(|(_, ty)| ty.as_ref().is_some_and(typed));
         Some(match of.filter(|_| p.is_type) {
-            Some((operand, _)) => format!("{name} = {n}, the bits of the type of %{}", operand.text),
+            Some((operand, _)) => {
+                format!("{name} = {n}, the bits of the type of %{}", operand.text)
+            }
             None => format!("{name} = {n}"),
         })
     });

@@ -85,17 +85,17 @@ pub(crate) const SOMETHING_ELSE: &str = "it means something else";
 pub(crate) enum Unlike {
     #[error("its `means` block has a statement that is no pattern")]
     NoPattern,
-    #[error("it means something else: a {0} is none of this")]
+    #[error("it means something else: the spec has no {0}")]
     Lacks(SpecKind),
-    #[error("it means something else: {0} is computed otherwise")]
+    #[error("it means something else: {0} is computed differently")]
     Otherwise(String),
     #[error("it means something else: {0} is left over")]
     LeftOver(SpecKind),
-    #[error("`%{name}` has {wanted} modes in the strategy, here are {found}")]
+    #[error("`%{name}` has {wanted} modes in the strategy, but {found} here")]
     Rank { name: String, wanted: usize, found: usize },
-    #[error("it means something else: nothing is computed of its operands before")]
+    #[error("it means something else: its operands are not computed first")]
     Nothing,
-    #[error("`%{0}` does not lie as the strategy says")]
+    #[error("the strides of `%{0}` are not those of the strategy")]
     Strides(String),
     #[error("it means something else: `{name}` would be {first} and {second}")]
     Clash { name: String, first: String, second: String },

@@ -24,10 +24,11 @@ const SHARED_BY: i64 = 16384;
 const PADDED: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /// Why a value has no elements around it.
-const NOT_PADDED: &str = "it is padded, and is neither an operand whose modes have one stride each nor computed of such element by element";
+const NOT_PADDED: &str = "it is padded, but it is neither an operand with one stride per mode nor \
+                          computed from such operands element by element";
 
-const PRODUCTS: &str = "write a kernel for each product, with what one leaves to the next in a tensor in GL, or one \
-                        body, as examples/attention_causal.cby does";
+const PRODUCTS: &str = "write a kernel for each product and pass results between them in tensors \
+                        in GL, or write one body, as examples/attention_causal.cby does";
 
 fn listed(all: &[String]) -> String {
     match all {
@@ -82,7 +83,9 @@ impl Choosing<'_> {
         let plain = [a, b, c].iter().all(|t| p.buffer_of(*t).tensor == *t);
         Err(Box::new(match self.multiplied(id, [a, b, c], acc).filter(|_| plain) {
             Some(help) => d.help(help),
-            None => d.help("give the factors another type; `carbyne atoms --spec MatMul` lists what is multiplied"),
+            None => d.help(
+                "give the factors another type; `carbyne atoms --spec MatMul` lists the types",
+            ),
         }))
     }
 
@@ -94,7 +97,8 @@ impl Choosing<'_> {
             Opaque::Meaningless => "add a `means` block, or write its body",
             Opaque::ChosenAround => "pad an operand itself, with 0, or write the body",
             Opaque::ViewOfResult(_) | Opaque::Coordinates => {
-                "write two kernels, with that result in a tensor in GL between them, or write the body"
+                "write two kernels, with that result in a tensor in GL between them, or write the \
+                 body"
             }
             Opaque::Products(_) => PRODUCTS,
             Opaque::Kind(_) => {
@@ -118,7 +122,7 @@ impl Choosing<'_> {
         };
         Box::new(match (why, self.unsized_for) {
             (Opaque::Symbolic(_), Some(unsized_for)) => {
-                d.label(format!("no numbers stand for the symbols: {unsized_for}"))
+                d.label(format!("no sizes can be tried for the symbols: {unsized_for}"))
             }
             _ => d,
         })
@@ -176,8 +180,8 @@ impl Choosing<'_> {
             ),
         };
         Some(format!(
-            "the spec reduces along axis {} and along axis {}, and a block holds one of them whole: move {own_lines} into another \
-             spec{read}",
+            "the spec reduces along axis {} and along axis {}, but a block can hold only one of \
+             them completely: move {own_lines} into another spec{read}",
             modes(&other),
             modes(&own),
         ))
@@ -192,7 +196,8 @@ impl Choosing<'_> {
             all.push(typical("M"));
         }
         format!(
-            "state sizes that keep all facts, `typical {}`, or facts that leave smaller ones, or write the body",
+            "state sizes that satisfy all facts, `typical {}`, or facts that allow smaller sizes, \
+             or write the body",
             all.join(", ")
         )
     }
@@ -255,26 +260,33 @@ impl Choosing<'_> {
         let padded = (code == Code::NoStrategy && divides).then(|| self.padded(matched)).flatten();
         if let Some(names) = unbounded.filter(|_| code == Code::NoStrategy) {
             return Box::new(d.help(format!(
-                "bound what is reduced, which a block holds whole: `where {}`; or write the body, with a loop over its tiles",
+                "state a bound for the reduced sizes, which a block must hold completely: `where \
+                 {}`; or write the body with a loop over tiles",
                 names.join(", ")
             )));
         }
         if let Some(help) = self.crossed(id).filter(|_| code == Code::NoStrategy) {
             return Box::new(d.help(help));
         }
-        Box::new(d.help(match (code, divides) {
-            (Code::NoStrategy, _) if unmultiplied.is_some() => unmultiplied.unwrap_or_default(),
-            (Code::NoStrategy, true) => match padded {
-                Some(help) => help,
-                None => "pad the extents, so that tiles divide them, or write its body".to_owned(),
-            },
-            (Code::NoStrategy, false) => {
-                "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms".to_owned()
-            }
-            _ => {
-                "leave out a pin, or change it; `carbyne strategies` says what each strategy takes".to_owned()
-            }
-        }))
+        Box::new(
+            d.help(match (code, divides) {
+                (Code::NoStrategy, _) if unmultiplied.is_some() => unmultiplied.unwrap_or_default(),
+                (Code::NoStrategy, true) => match padded {
+                    Some(help) => help,
+                    None => {
+                        "pad the extents, so that tiles divide them, or write its body".to_owned()
+                    }
+                },
+                (Code::NoStrategy, false) => {
+                    "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms"
+                        .to_owned()
+                }
+                _ => {
+                    "remove or change a pin; `carbyne strategies` lists what each strategy accepts"
+                        .to_owned()
+                }
+            }),
+        )
     }
 
     /// The bounds that sizes along which something is reduced would have to have, where they have

@@ -1,5 +1,5 @@
-//! Small programs that a strategy decomposes, for its test: what it means, with something in the
-//! places of its sub-specs, of sizes and parameters that its conditions allow.
+//! Small programs to test a strategy: its meaning, with operations in place of its sub-specs, and
+//! sizes and parameters that its conditions allow.
 
 use super::params::{self, Budget, Numbers, Pins};
 use carbyne_atoms::AtomTable;
@@ -12,17 +12,17 @@ use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A program that one strategy decomposes with these parameters.
+/// A program that one strategy decomposes with certain parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// The strategy and its parameters, as `by=` has it.
+    /// The strategy and its parameters, in the form of `by=`.
     pub by: String,
     /// The program, whose kernel is pinned to them.
     pub text: String,
-    /// Multiprocessors of the machine that it is for: few on some, so that blocks take several
+    /// The number of multiprocessors. It is small in some samples, so that blocks take several
     /// tiles.
     pub sms: i64,
-    /// Its sizes, types and multiprocessors: `M=64, E=f16, SMS=2`.
+    /// Sizes, types and multiprocessors: `M=64, E=f16, SMS=2`.
     pub given: String,
 }
 
@@ -60,12 +60,12 @@ const MOST_OF_INTEGERS: usize = 2;
 const MOST_MALFORMED: usize = 128;
 
 impl super::Strategies {
-    /// Programs that a strategy of that name should decompose, at most `most`, for a card of an
-    /// architecture. They differ in sizes, types, parameters and in what stands for the sub-specs
-    /// of the match.
+    /// Makes at most `most` programs for an architecture that the strategy with this name should
+    /// decompose. They differ in sizes, types, parameters and in the operations that stand for the
+    /// sub-specs of the strategy.
     ///
     /// # Errors
-    /// X0010 for a strategy whose parameters have too many combinations, at its place in its file.
+    /// X0010, at the place of the strategy, if its parameters have too many combinations.
     pub fn samples(
         &self,
         name: &str,
@@ -215,7 +215,10 @@ fn strides(ty: Option<&ResultType>) -> impl Iterator<Item = &TupleExpr> {
 
 /// Whether a parameter is what operands lie by.
 fn is_stride(def: &Def, name: &str) -> bool {
-    let is = |t: &TupleExpr| matches!(t, TupleExpr::Leaf(Expr { kind: ExprKind::Name(n), .. }) if n == name);
+    let is = |t: &TupleExpr| match t {
+        TupleExpr::Leaf(Expr { kind: ExprKind::Name(n), .. }) => n == name,
+        _ => false,
+    };
     def.inputs.iter().chain(&def.outputs).any(|(_, ty)| strides(ty.as_ref()).any(is))
 }
 

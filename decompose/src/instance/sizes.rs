@@ -145,7 +145,7 @@ impl<'a> Said<'a> {
             let info = p.arena.var_info(*symbol);
             let (lo, hi) = (info.lo.clamp(-MOST, MOST), info.hi.unwrap_or(MOST).min(MOST));
             let range = p.residue(*symbol).and_then(|residue| Range { lo, hi, residue }.tight());
-            range.ok_or(format!("what is said of `{}` leaves no size that is tried", info.name))
+            range.ok_or(format!("the facts about `{}` exclude every size that is tried", info.name))
         };
         let usual =
             |symbol: &VarId| p.typical.iter().find(|(v, _)| v == symbol).map_or(USUAL, |(_, n)| *n);
@@ -163,7 +163,7 @@ impl<'a> Said<'a> {
         let all = || (0..said.linear.len()).collect();
         let broken = |i: usize| {
             let fact = &p.facts[said.linear[i].of].text;
-            format!("no sizes are found that keep `{fact}` and all else that is said")
+            format!("no sizes were found that satisfy `{fact}` and all other facts")
         };
         let mut ranges = said.ranges.clone();
         said.narrow(&mut ranges, &mut vec![], all()).map_err(broken)?;

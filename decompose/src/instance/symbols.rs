@@ -81,10 +81,12 @@ impl Symbols {
             let few = all.iter().find(of_few).and_then(|d| p.expression(*d));
             match few {
                 Some(e) => format!(
-                    "`{}` is one of few numbers, which cannot be told from others: let the caller compute it, as a symbol of its own",
+                    "`{}` has only a few possible values, which cannot be distinguished from other \
+                     numbers: let the caller compute it and pass it as a symbol",
                     print_number(&e)
                 ),
-                None => "what is computed of them has the numbers of other things".to_owned(),
+                None => "numbers that are computed from them cannot be distinguished from others"
+                    .to_owned(),
             }
         };
         Err(refused.unwrap_or_else(ambiguous))

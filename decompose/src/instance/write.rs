@@ -31,15 +31,15 @@ pub(crate) enum Refused {
     Chain(#[from] Unwritten),
     #[error("it cannot be written with these operands")]
     Unfit,
-    #[error("`<<<..>>>` has {found} blocks, the strategy wants {wanted}")]
+    #[error("`<<<..>>>` has {found} blocks, but the strategy needs {wanted}")]
     Grid { found: String, wanted: String },
-    #[error("`<<<..>>>` has {found} threads, the strategy wants {wanted}")]
+    #[error("`<<<..>>>` has {found} threads, but the strategy needs {wanted}")]
     Threads { found: i64, wanted: i64 },
-    #[error("it has several kernels, of which `<<<..>>>` cannot say one grid")]
+    #[error("it has several kernels, so `<<<..>>>` cannot state its grid")]
     Several,
-    #[error("it would be left as it is")]
+    #[error("the spec would be left unchanged")]
     Same,
-    #[error("it has several kernels, which have no grid for the modes that it lacks")]
+    #[error("it has several kernels, whose grids cannot have additional modes")]
     Slices,
     #[error("blocks of several slices of a batch form no clusters")]
     Clusters,
@@ -591,7 +591,10 @@ fn fold_all(stmts: &mut [Stmt]) {
         parts_mut_where(stmt, &mut |part| {
             if let PartMut::View(view, _) = part {
                 let nothing = |n: &Expr| eval(n, &none) == Some(0);
-                view.ops.retain(|op| !matches!(op, ViewOp::Pad(by) if by.before.iter().chain(&by.behind).all(nothing)));
+                view.ops.retain(|op| match op {
+                    ViewOp::Pad(by) => !by.before.iter().chain(&by.behind).all(nothing),
+                    _ => true,
+                });
             }
             true
         });

@@ -1,14 +1,14 @@
-//! What a kernel costs: one model for strategies, layouts, stages and roles.
+//! The cost of a kernel: one model for strategies, layouts, stages and roles.
 //!
-//! It answers two questions by the same formula. [`bound`]: what does a tile-level body take at
-//! least, before anything is known of its layouts? [`estimate`]: what does it take as it was
-//! solved? Each asks for the [`Work`](work::Work) of every leaf ([`least`] or the solver's rows)
-//! and for what a block holds; [`steady`] makes a time of these, [`outline`] says which loops,
-//! threads and bytes of device memory are behind them. Nothing here knows a kind of kernel.
+//! It answers two questions with the same formula. [`bound`] gives a lower bound for a tile-level
+//! body whose layouts are not known yet. [`estimate`] gives the cost of a solved body. Each asks
+//! for the [`Work`](work::Work) of every leaf ([`least`], or the rows that the solver took) and for
+//! the resources of a block. [`steady`] turns these into a time, and [`outline`] gives the loops,
+//! threads and bytes of device memory behind them. Nothing here knows a certain kind of kernel.
 //!
-//! Rates and latencies are those of the atom table ([`carbyne_atoms::limits()`]) and of a card
-//! ([`carbyne_atoms::machine()`]); what neither tells is in [`fitted`], with the command that fits
-//! it.
+//! Rates and latencies come from the atom table ([`carbyne_atoms::limits()`]) and from the card
+//! ([`carbyne_atoms::machine()`]). All other constants are in [`fitted`], with the command that
+//! fits them.
 
 pub(crate) mod fitted;
 mod least;
@@ -36,45 +36,46 @@ pub(crate) use steady::Grid;
 use steady::{Held, Timing};
 use work::Work;
 
-/// What a kernel takes, and how much of it each resource.
+/// The cost of a kernel, in total and for each resource.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Cycles from the first block's beginning to the last one's end; the launch not counted.
+    /// Cycles from the start of the first block to the end of the last one, without the launch.
     pub cycles: f64,
-    /// The same in microseconds, with the launch.
+    /// The time in microseconds, with the launch.
     pub microseconds: f64,
     /// Threads of a block.
     pub threads: i64,
-    /// 32-bit registers that one of them can have.
+    /// 32-bit registers that a thread can have.
     pub room: i64,
-    /// Blocks of the grid; none where a symbol says: then as many are counted as fit at once.
+    /// Blocks of the grid. `None` if the number depends on a symbol: then as many are counted as
+    /// fit at once.
     pub blocks: Option<i64>,
     /// Blocks that one multiprocessor holds.
     pub blocks_per_sm: i64,
-    /// How many times the blocks that fit at once the grid is.
+    /// The ratio of the blocks of the grid to the blocks that fit at once.
     pub waves: f64,
-    /// 32-bit registers of one thread that tensors take at once.
+    /// 32-bit registers that tensors take in one thread at once.
     pub registers: i64,
     /// Bytes of shared memory of one block.
     pub shared_bytes: i64,
     /// Instructions of all warps of one block.
     pub instructions: f64,
-    /// Whether what a thread holds leaves none of the registers of a block of so many threads for
-    /// anything else.
+    /// Whether the values of a thread take all registers that a block with so many threads has for
+    /// it.
     scarce: bool,
     uses: [Use; Resource::ALL.len()],
 }
 
-/// How much of a resource a kernel takes.
+/// The amount of a resource that a kernel uses.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Use {
-    /// Of the whole grid, in the resource's unit.
+    /// The amount for the whole grid, in the unit of the resource.
     pub amount: f64,
-    /// Cycles of a multiprocessor for which it keeps the kernel busy, if nothing else does.
+    /// Cycles for which the resource alone would keep a multiprocessor busy.
     pub cycles: f64,
 }
 
-/// What a kernel can be limited by.
+/// A resource that can limit a kernel.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// Units that multiply matrices.
@@ -85,7 +86,7 @@ pub enum Resource {
     Special,
     /// Shared memory.
     Shared,
-    /// The second-level cache, and the way to it.
+    /// The L2 cache, and the connection to it.
     L2,
     /// Device memory.
     Dram,
@@ -96,7 +97,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// All of them.
+    /// All resources.
     pub const ALL: [Resource; 8] = [
         Resource::Matrix,
         Resource::Issue,
@@ -108,7 +109,7 @@ impl Resource {
         Resource::Barriers,
     ];
 
-    /// Its name.
+    /// The name of the resource.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -123,7 +124,7 @@ impl Resource {
         }
     }
 
-    /// What its amount counts.
+    /// The unit in which the resource is counted.
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
@@ -150,7 +151,7 @@ impl IndexMut<Resource> for Estimate {
 }
 
 impl Estimate {
-    /// Whether a thread needs more registers than it has.
+    /// Whether a thread needs more registers than it can have.
     #[must_use]
     pub fn spills(&self) -> bool {
         self.registers > self.room || self.scarce
@@ -160,31 +161,31 @@ impl Estimate {
 /// Why no block of the architecture can run a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It has no body, or a symbol says how many threads it has.
+    /// The kernel has no body, or the number of its threads depends on a symbol.
     #[error("the threads of a block, or what they do, are not known")]
     Open,
     /// Too many threads.
     #[error("a block of {threads} threads, of at most {most}")]
     Threads {
-        /// Of a block.
+        /// The threads of a block.
         threads: i64,
-        /// That a block may have.
+        /// The threads that a block may have.
         most: i64,
     },
     /// Too much shared memory.
     #[error("a block takes {bytes} bytes of shared memory, of {most}")]
     Shared {
-        /// That it takes.
+        /// The bytes that it takes.
         bytes: i64,
-        /// That it may have.
+        /// The bytes that it may have.
         most: i64,
     },
-    /// Too many registers, for one tensor alone.
+    /// One tensor alone takes too many registers.
     #[error("a thread holds `%{name}` in {registers} registers, of {most}")]
     Registers {
-        /// The tensor.
+        /// The registers of a thread that it takes.
         name: String,
-        /// What a thread holds of it.
+        /// The registers that a thread may have.
         registers: i64,
         /// That a thread may have.
         most: i64,
@@ -200,22 +201,22 @@ pub struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// The model of a machine. It remembers the rows that it looks up: make one for many kernels.
+    /// The model of a machine. It remembers the rows that it looks up, so use one for many kernels.
     #[must_use]
     pub fn new(table: &'a AtomTable, machine: &'a Machine) -> Self {
         Model { rates: Rates::new(table), machine, fitted: FITTED }
     }
 
-    /// The same with other constants.
+    /// The model with other constants.
     #[must_use]
     pub fn with(self, fitted: Fitted) -> Self {
         Model { fitted, ..self }
     }
 
-    /// The least that a tile-level kernel takes, whatever its layouts.
+    /// A lower bound for a tile-level kernel, regardless of its layouts.
     ///
     /// # Errors
-    /// Why no block can run it.
+    /// The reason why no block can run it.
     pub fn bound(&self, p: &Program, kernel: SpecId) -> Result<Estimate, Refusal> {
         let limits = limits(self.rates.table.arch);
         let outline = Outline::of(p, kernel).ok_or(Refusal::Open)?;
@@ -405,11 +406,11 @@ fn held(least: &least::Least<'_>, kernel: SpecId, outline: &Outline) -> Result<H
     Ok(Held { registers, shared_bytes })
 }
 
-/// The least that a tile-level kernel takes, whatever its layouts: of many instances one that is
-/// solved is rarely cheaper. Who asks for many makes a [`Model`].
+/// A lower bound for a tile-level kernel, regardless of its layouts. A solved instance is rarely
+/// cheaper. To get the bounds of many kernels, make a [`Model`].
 ///
 /// # Errors
-/// Why no block can run it.
+/// The reason why no block can run it.
 pub fn bound(
     p: &Program,
     kernel: SpecId,

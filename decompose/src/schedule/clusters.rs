@@ -63,12 +63,13 @@ pub(crate) fn apply(module: &Module, names: &mut Names) -> Result<Option<Module>
 fn undivided(attr: &Attr, n: i64, all: Option<i64>) -> Diagnostic {
     let (message, help) = match all {
         Some(all) => (
-            format!("a grid of {all} blocks has no clusters of {n}"),
+            format!("a grid of {all} blocks cannot be divided into clusters of {n}"),
             "choose a number that divides the blocks, or remove `cluster=`",
         ),
         None => (
-            format!("whether clusters of {n} divide the grid is not known"),
-            "write a grid of one mode, `<<<#grid:[@b < 132], ..>>>`, or the clusters themselves, `#grid.tile([2])`",
+            format!("it is not known whether clusters of {n} divide the grid"),
+            "write a grid of one mode, `<<<#grid:[@b < 132], ..>>>`, or the clusters themselves, \
+             `#grid.tile([2])`",
         ),
     };
     Diagnostic::new(Code::PinsConflict, attr.name.span, message).label("asked for here").help(help)

@@ -53,7 +53,10 @@ pub(crate) fn apply(
         let (Some((_, threads)), Some(body)) = (spec.both(), &spec.body) else { continue };
         let (cta, body) = (threads.base.text.clone(), body.clone());
         let of = |p: &&Producer| {
-            let allocates = |s: &Stmt| matches!(&s.kind, StmtKind::Allocate { name, .. } if name.text == p.full);
+            let allocates = |s: &Stmt| match &s.kind {
+                StmtKind::Allocate { name, .. } => name.text == p.full,
+                _ => false,
+            };
             p.exec.1 == cta && body.stmts.iter().any(allocates)
         };
         let all: Vec<&Producer> = producers.iter().filter(of).collect();
@@ -77,17 +80,18 @@ pub(crate) fn apply(
 }
 
 fn one_group(asked: Span) -> Diagnostic {
-    let message =
-        "one group of threads consumes: a block has one tile, which two do not take in turn";
+    let message = "a block has one tile, so only one group of threads consumes";
     Diagnostic::warning(Code::Stages, asked, message).label("asked for here").help(
-        "let blocks walk over tiles, `for (t = @b; t < TILES; t += BLOCKS)`, or write `consumers=1`",
+        "let blocks walk over tiles, `for (t = @b; t < TILES; t += BLOCKS)`, or write \
+         `consumers=1`",
     )
 }
 
 fn unfed(asked: Span) -> Diagnostic {
-    let message = "no producer copies for the kernel: its loops are not filled by the copy engine";
+    let message = "the kernel has no producer: the copy engine does not fill its loops";
     Diagnostic::warning(Code::Stages, asked, message).label("asked for here").help(
-        "let a loop with `stages=` move factors to shared memory that its MatMul alone reads, or remove `consumers=`",
+        "let a loop with `stages=` move factors to shared memory that only its MatMul reads, or \
+         remove `consumers=`",
     )
 }
 

@@ -15,16 +15,16 @@ pub(super) fn unordered(planner: &Planner<'_, '_>, d: &Dependence) -> Box<Diagno
     }
     let (first, _) = place(facts, tree, d.from);
     let (span, kind) = place(facts, tree, d.to);
-    let message = format!("nothing orders this {kind} with what other threads execute");
+    let message = format!("nothing orders this {kind} with operations of other threads");
     let parted = [d.from, d.to]
         .iter()
         .all(|at| tree.chain(*at).any(|a| facts.roles.loops.contains(&tree.key(a))));
     let code = if parted { Code::Role } else { Code::NotDecomposed };
     Box::new(
         Diagnostic::new(code, span, message)
-            .label("it touches what they touch")
+            .label("they access the same elements")
             .related(first, "there")
-            .help("put a statement to which all threads of the block come between both"),
+            .help("put a statement that all threads of the block execute between the two"),
     )
 }
 
@@ -41,24 +41,24 @@ fn place(facts: &Facts<'_>, tree: &Tree<'_>, at: At) -> (Span, String) {
 pub(super) fn overtaken(facts: &Facts<'_>, tree: &Tree<'_>, from: At, to: At) -> Box<Diagnostic> {
     let (copy, _) = place(facts, tree, from);
     let (span, kind) = place(facts, tree, to);
-    let message = format!("this {kind} touches what a copy to the same stage is still to write");
+    let message =
+        format!("this {kind} accesses elements that a copy to the same stage may still write");
     Box::new(
         Diagnostic::new(Code::NotDecomposed, span, message)
-            .label("asynchronous copies of a stage are waited for by those who read it alone")
+            .label("only readers of a stage wait for its asynchronous copies")
             .related(copy, "the copy")
-            .help("copy to other elements, or leave out `stages=`"),
+            .help("copy to other elements, or remove `stages=`"),
     )
 }
 
 /// The error for a barrier where not all of its threads come.
 pub(super) fn diverged(facts: &Facts<'_>, tree: &Tree<'_>, at: At) -> Box<Diagnostic> {
     let (span, kind) = place(facts, tree, at);
-    let message = format!(
-        "this {kind} needs a barrier, which may not stand inside of a condition on threads"
-    );
+    let message =
+        format!("this {kind} needs a barrier, which must not be inside a condition on threads");
     Box::new(
         Diagnostic::new(Code::NotDecomposed, span, message)
             .label("the whole block executes it")
-            .help("take it out of the condition, which holds for all threads or for none"),
+            .help("move it out of the condition, or let the condition be the same for all threads"),
     )
 }

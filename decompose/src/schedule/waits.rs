@@ -54,7 +54,7 @@ impl Why {
         match self {
             Why::Outside => "its tensor is declared outside of the loop",
             Why::ToRegisters => "it copies to registers",
-            Why::Stated => "where its tensor lies is stated",
+            Why::Stated => "the place of its tensor is stated",
             Why::Levels => "its tensor has several levels",
             Why::Shadowed => "the name of its tensor is defined twice in the loop",
             Why::FilledAgain => "its tensor is filled again after it was read",
@@ -62,13 +62,13 @@ impl Why {
             Why::Written => "the loop writes what it reads",
             Why::OtherThreads => "other threads fill a part of its tensor",
             Why::AlsoWritten => "something else writes its tensor, too",
-            Why::Computed => "where it reads is computed in the loop",
-            Why::Rolled => "copies from SH to RF run ahead in unrolled loops alone",
+            Why::Computed => "the place that it reads is computed in the loop",
+            Why::Rolled => "copies from SH to RF run ahead only in unrolled loops",
             Why::Nothing => "says how far ahead copies may run",
             Why::Once => "it has one iteration",
-            Why::Unknown => "how many slices it has is not known",
+            Why::Unknown => "its number of slices is not known",
             Why::Slices => "it has too many slices to be written out",
-            Why::Variable => "its variable is defined again inside of it",
+            Why::Variable => "its variable is defined again in its body",
             Why::Large => "the loop is too large to be written out",
         }
     }
@@ -78,27 +78,29 @@ impl Why {
         Some(match self {
             Why::Outside => "declare the tensor in the loop",
             Why::ToRegisters => "copy to a tensor in SH that is declared in the loop",
-            Why::Stated => "leave out `reuses=` and `at=` of its tensor",
+            Why::Stated => "remove `reuses=` and `at=` of its tensor",
             Why::Levels => "declare its tensor with one level",
             Why::Shadowed => "give each tensor of the loop a name of its own",
             Why::FilledAgain => "copy to a tensor of its own",
             Why::Parts => {
-                "let all threads of the block, or a part of whole warps, execute the copy, without a body"
+                "let all threads of the block, or a part of whole warps, execute the copy, without \
+                 a body"
             }
-            Why::Written => "let the loop write to another tensor than it copies from",
+            Why::Written => "let the loop write to another tensor than the one that it copies from",
             Why::OtherThreads => "let the same threads copy all of the tensor",
             Why::AlsoWritten => "let the loop write its results to another tensor",
             Why::Computed => {
-                "let where it reads depend on the loop's variable, and on what is known before the loop, alone"
+                "let the place that it reads depend only on the loop's variable and on values from \
+                 before the loop"
             }
             Why::Rolled => "write `unroll` before `stages=`",
             Why::Nothing => {
-                "copy from GL to a tensor in SH that is declared in the loop (in an unrolled loop also from SH to \
-                 one in RF)"
+                "copy from GL to a tensor in SH that is declared in the loop (in an unrolled loop \
+                 also from SH to one in RF)"
             }
-            Why::Unknown => "give the loop bounds that are known",
-            Why::Slices => "part the loop in two",
-            Why::Variable => "give what is defined inside another name",
+            Why::Unknown => "give the loop known bounds",
+            Why::Slices => "divide the loop into two",
+            Why::Variable => "give the inner definition another name",
             Why::Large => "make the loop's body smaller",
             Why::Once => return None,
         })

@@ -113,7 +113,7 @@ fn warning(
     );
     let swizzle = format!("{{swizzle=({bits},{base},{shift})}}");
     let d = Diagnostic::warning(Code::Banks, p.specs[spec].span, message)
-        .label("lanes of one access meet in a bank")
+        .label("lanes of one access use the same bank")
         .help(format!("give the tensor `{swizzle}`, or leave its layout open"));
     let end = p.buffers[id].span.end;
     match p.buffers[id].swizzle {

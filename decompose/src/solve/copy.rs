@@ -135,7 +135,7 @@ pub fn candidates(
         }
         // How many elements a thread reads follows from the tensor where tiles reach over its end,
         // else from nothing.
-        if let Err(m) = bind::whole(atom)
+        if let Err(m) = bind::moves_whole_tile(atom)
             && !is_partial
         {
             rejected.push((atom.name, m));
@@ -340,7 +340,7 @@ fn rows<'a>(p: &Program, spec: &Spec, atom: &'a Atom) -> Result<Rows<'a>, Mismat
     let mut per = [1, 1];
     for (i, (operand, t)) in [(s, from), (d, to)].into_iter().enumerate() {
         per[i] = bind::unit(p.scalar_of(t), operand)?;
-        bind::place(p.buffer_of(t).memory, operand)?;
+        bind::memory(p.buffer_of(t).memory, operand)?;
     }
     // More values a thread than a register row holds come with more instructions.
     let in_scalars = |o: &AtomOperand, per| {

@@ -25,7 +25,7 @@ pub(super) fn by(p: &Program, ops: &[Op]) -> Result<Held, Box<Diagnostic>> {
             let (first, last) = (op.group.first, op.group.first + op.group.threads);
             return Err(Box::new(
                 Diagnostic::new(Code::NotDecomposed, spec.span, message)
-                    .label("layouts say over which threads a tensor is spread")
+                    .label("a layout must name the threads over which a tensor is spread")
                     .help(format!(
                         "name them in the body of the kernel: `#w = #cta[{first}..{last}]`"
                     )),
@@ -39,12 +39,14 @@ pub(super) fn by(p: &Program, ops: &[Op]) -> Result<Held, Box<Diagnostic>> {
             if let Some(threads) = stated.filter(|_| !op.group.whole)
                 && ops::range(p, threads) != Some((op.group.first, op.group.threads))
             {
-                let message =
-                    format!("other threads hold `%{name}` than execute this {}", spec.kind);
+                let message = format!(
+                    "`%{name}` is held by other threads than those that execute this {}",
+                    spec.kind
+                );
                 return Err(Box::new(
                     Diagnostic::new(Code::NotDecomposed, spec.span, message)
                         .label(format!("#{} executes it", op.group.name))
-                        .related(p.buffers[buffer].span, "its layout says who holds it")
+                        .related(p.buffers[buffer].span, "its layout states which threads hold it")
                         .help(format!(
                             "spread it over #{}, or leave its layout open",
                             op.group.name
@@ -64,11 +66,11 @@ pub(super) fn by(p: &Program, ops: &[Op]) -> Result<Held, Box<Diagnostic>> {
                     );
                     return Err(Box::new(
                         Diagnostic::new(Code::NotDecomposed, spec.span, message)
-                            .label("threads reach their own registers alone")
+                            .label("threads can access only their own registers")
                             .related(p.specs[*first].span, format!("#{} uses it here", other.name))
                             .help(
-                                "let the same threads execute both, or give the others a copy by way of a \
-                                 tensor in SH",
+                                "let the same threads execute both, or give the others a copy \
+                                 through a tensor in SH",
                             ),
                     ));
                 }

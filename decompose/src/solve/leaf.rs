@@ -234,7 +234,7 @@ impl Solver<'_> {
     ) -> Box<Diagnostic> {
         let (from, to) = (self.p.tensor_name(from), self.p.tensor_name(to));
         let detail = format!(
-            "it keeps elements in their threads, and {from} and {to} are spread differently"
+            "it keeps elements in their threads, but {from} and {to} are spread differently"
         );
         let help = "remove `atom=`, or leave one of the layouts open";
         Box::new(matching::not_by(self.p, id, atom, &Mismatch::Relation { detail }).help(help))
@@ -278,13 +278,14 @@ impl Solver<'_> {
             let help = if !self.warps() && even <= own / 2 && !near.is_empty() {
                 format!("choose a number of threads that shares it evenly: {}", uneven::or(&near))
             } else {
-                "go over it in a loop of smaller tiles, along K where a MatMul reads it; or spread it over \
-                 more threads"
+                "use a loop over smaller tiles, along K if a MatMul reads the tensor, or spread it \
+                 over more threads"
                     .to_owned()
             };
             let message = format!("each thread would hold {values} elements of `%{}`", buffer.name);
-            let label =
-                format!("{own} bits, of {MAX_THREAD_BITS} that a thread may hold of a tensor");
+            let label = format!(
+                "{own} bits, but a thread may hold only {MAX_THREAD_BITS} bits of a tensor"
+            );
             let mut d =
                 Diagnostic::new(Code::TooLarge, buffer.span, message).label(label).help(help);
             // The tensor may be one that was added.
@@ -313,7 +314,7 @@ impl Solver<'_> {
             return self.unknown(id, t);
         }
         let name = &self.p.buffer_of(t).name;
-        let message = format!("a part of `%{name}` is written that only some of its threads hold");
+        let message = format!("only some threads hold the part of `%{name}` that is written");
         let help = "write the parts to a tensor in SH, or to the memory that the tensor goes to";
         self.error(Code::NoStrategy, id, message, help)
     }
@@ -322,7 +323,7 @@ impl Solver<'_> {
         self.error(
             Code::NotDecomposed,
             id,
-            format!("nothing says how {} is spread over the threads", self.p.tensor_name(t)),
+            format!("nothing determines how {} is spread over the threads", self.p.tensor_name(t)),
             "move it from or to memory, or write `tv=`",
         )
     }

@@ -159,7 +159,7 @@ pub(super) fn options(
             return fail(
                 Code::PinsConflict,
                 format!("the thread-value layouts of the operands fit none of {names}"),
-                "leave them open, or one of them",
+                "leave some or all of them open",
             );
         }
         let (label, help) = unfit(&rows, (m, n, k), threads, pin);
@@ -454,9 +454,11 @@ fn unfit(
     let each = format!("({}, {}, {})", block.0 / im, block.1 / inn, block.2 / ik);
     let label = match pin {
         Some((m, n, k)) => {
-            format!("it is {each} instructions along M, N, K, for `warps=({m},{n},{k})`")
+            format!("there are {each} instructions along M, N, K for `warps=({m},{n},{k})`")
         }
-        None => format!("it is {each} instructions along M, N, K, for {warps} groups of threads"),
+        None => {
+            format!("there are {each} instructions along M, N, K for {warps} groups of threads")
+        }
     };
     let help = "choose a number of threads, or `warps=`, whose parts along M, N and K divide these";
     (label, help.to_owned())

@@ -148,9 +148,11 @@ impl Solver<'_> {
     ) -> Box<Diagnostic> {
         let buffer = &self.p.buffers[id];
         let message = format!("no layout of `%{}` serves all its accesses", buffer.name);
-        let mut d = Diagnostic::new(Code::PinsConflict, buffer.span, message)
-            .label(why.to_string())
-            .help("pin a narrower instruction on one of the accesses, or copy to a second tensor for it");
+        let mut d =
+            Diagnostic::new(Code::PinsConflict, buffer.span, message).label(why.to_string()).help(
+                "pin a narrower instruction on one of the accesses, or copy to a second tensor for \
+                 it",
+            );
         for (op, _) in group {
             d = d.related(self.p.specs[op.spec].span, "accesses it");
         }

@@ -190,8 +190,11 @@ pub(crate) fn solve(
         let message = format!("the search ended at its budget of {} choices", search.budget);
         out.warnings.push(
             Diagnostic::warning(Code::Budget, p.specs[kernel].span, message)
-                .label("the best choice so far is taken; others were not looked at")
-                .help("pin an atom or a layout in the text, or let `carbyne decompose --budget N` look further and go on with the text that it prints"),
+                .label("the best choice so far is used; others were not tried")
+                .help(
+                    "pin an atom or a layout in the text, or run `carbyne decompose --budget N` \
+                     and continue with the text that it prints",
+                ),
         );
     }
     if let Some(roles) = roles {
@@ -210,8 +213,10 @@ fn one_mode_for_warps(
 ) -> Result<(), Box<Diagnostic>> {
     let modes = p.specs[kernel].exec.map_or(0, |e| p.threads[e.threads].concat().modes().len());
     let Some(id) = solution.whole_warps(table).filter(|_| modes > 1) else { return Ok(()) };
-    let message =
-        format!("this {} takes whole warps, of a block of several modes", p.specs[id].kind);
+    let message = format!(
+        "this {} needs whole warps, but the threads of the block have several modes",
+        p.specs[id].kind
+    );
     let help = "declare the block's threads as `[n].thread`";
     Err(Box::new(Diagnostic::new(Code::NoStrategy, p.specs[id].span, message).help(help)))
 }

@@ -191,7 +191,7 @@ fn fits(
     let mut n = 1;
     for (row, t) in rows.iter().zip(tensors) {
         let per = bind::unit(p.scalar_of(*t), row)?;
-        bind::place(Some(Memory::Rf), row)?;
+        bind::memory(Some(Memory::Rf), row)?;
         // Registers must start where a register of that width starts.
         n = n.max(row.n_values() * per);
     }

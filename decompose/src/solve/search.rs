@@ -52,7 +52,7 @@ impl<'a> Solver<'a> {
             let agreed = self.unanimous && self.searched.dead >= AGREED;
             if let Some(first) = first.as_ref().filter(|_| agreed) {
                 let note = format!(
-                    "all of the first {budget} choices fail so; `--budget N` looks at more"
+                    "all of the first {budget} choices fail like this; `--budget N` tries more"
                 );
                 return Box::new((**first).clone().note(note));
             }
@@ -60,7 +60,8 @@ impl<'a> Solver<'a> {
                 Code::Budget,
                 self.kernel,
                 format!("no solution among the first {budget} choices"),
-                "pin an atom or a layout in the text, or let `carbyne decompose --budget N` look further and go on with the text that it prints",
+                "pin an atom or a layout in the text, or run `carbyne decompose --budget N` and \
+                 continue with the text that it prints",
             );
             return match first {
                 Some(first) => Box::new(d.note(format!("the first fails: {}", first.message))),

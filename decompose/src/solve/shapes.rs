@@ -57,13 +57,14 @@ impl Solver<'_> {
         }
         if self.tensors(id).iter().any(|t| self.p.tensors[*t].map.is_some()) {
             let message = format!("a group of threads executes this {kind} of a box");
-            let help = "let one thread ask for the box: `<<<#one>>>`, where `#one = #cta.tile([32])[0].elect()`";
+            let help = "let one thread execute it: `<<<#one>>>`, where `#one = \
+                        #cta.tile([32])[0].elect()`";
             return Err(self.error(Code::NotDecomposed, id, message, help));
         }
         let unknown = |t: &TensorId| ops::whole(self.p, *t).is_none();
         if let Some(t) = self.tensors(id).into_iter().find(unknown) {
             let message = format!("the extents of {} are not known", self.p.tensor_name(t));
-            let help = "go over it in a loop of tiles of known extents: `%A.tile([64,32])[@i, k]`";
+            let help = "use a loop over tiles of known extents: `%A.tile([64,32])[@i, k]`";
             return Err(self.error(Code::NotDecomposed, id, message, help));
         }
         Ok(())
@@ -127,12 +128,12 @@ impl Solver<'_> {
             | SpecKind::Init => Ok((!inside).then_some(Want::ThroughRegisters(op.spec))),
             SpecKind::Accumulate(_) => self.shape_of_accumulation(op),
             SpecKind::Shfl(_) => {
-                let help = "let warps exchange registers of their lanes: `#cta.tile([32])` and `.mine`; \
-                            or write a Move between two thread-value layouts";
+                let help = "let warps exchange registers of their lanes: `#cta.tile([32])` and \
+                            `.mine`; or write a Move between two thread-value layouts";
                 Err(self.by_hand(op.spec, help))
             }
             SpecKind::Generic => {
-                let help = "write its body: nothing else says what a Spec computes";
+                let help = "write its body: only the body defines what a Spec computes";
                 Err(self.by_hand(op.spec, help))
             }
             kind => {

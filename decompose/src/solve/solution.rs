@@ -88,39 +88,39 @@ pub(crate) enum Placement {
 /// A leaf of the search, in words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaf {
-    /// What it costs.
+    /// The cost of the leaf.
     pub estimate: Estimate,
-    /// Operation and choice, in text order.
+    /// The operations and their choices, in text order.
     pub choices: Vec<(SpecId, String)>,
-    /// Of what is taken, the copies that take at least twice the wavefronts that they would without
-    /// bank conflicts.
+    /// For the chosen leaf, the copies that take at least twice as many wavefronts as without bank
+    /// conflicts.
     pub conflicts: Vec<(SpecId, Wavefronts)>,
 }
 
 /// Wavefronts of a copy in shared memory.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Wavefronts {
-    /// In all executions by one block.
+    /// Wavefronts of all executions by one block.
     pub taken: f64,
-    /// Without bank conflicts.
+    /// Wavefronts without bank conflicts.
     pub least: f64,
 }
 
 /// How far a search went.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
-    /// Complete assignments that were costed.
+    /// Complete assignments whose cost was computed.
     pub leaves: u64,
-    /// Branches that could not be cheaper.
+    /// Branches that were left out, because they could not be cheaper.
     pub pruned: u64,
     /// Branches that no row implements.
     pub dead: u64,
-    /// Whether it ended at its budget, with choices that were not looked at.
+    /// Whether the search ended at its budget, before it saw all choices.
     pub cut_off: bool,
 }
 
 impl Searched {
-    /// Adds another search.
+    /// Adds the numbers of another search.
     pub fn add(&mut self, other: Searched) {
         self.leaves += other.leaves;
         self.pruned += other.pruned;

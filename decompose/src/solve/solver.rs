@@ -13,7 +13,7 @@ use super::tv::Known;
 use super::unfit::Unfit;
 use crate::matching::{self, Mismatch};
 use crate::model::Costing;
-use carbyne_atoms::{Atom, AtomTable, missing};
+use carbyne_atoms::{Atom, AtomTable, missing_facts};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};
@@ -24,14 +24,14 @@ use std::rc::Rc;
 /// How long to search.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// Choices to look at, each a fraction of a millisecond.
+    /// Choices to try; each takes a fraction of a millisecond.
     pub budget: u64,
     /// Leaves to keep, best first.
     pub top: usize,
-    /// Whether to look at branches that cannot be cheaper, too.
+    /// Whether to visit branches that cannot be cheaper as well.
     pub exhaustive: bool,
-    /// Multiprocessors of the machine that choices are costed for; those of the architecture's
-    /// usual card where none.
+    /// Multiprocessors of the card for which costs are computed. `None` stands for the usual card
+    /// of the architecture.
     pub sms: Option<u32>,
 }
 
@@ -223,5 +223,5 @@ pub(crate) fn lacking(
         Mismatch::Align { operand, want, .. } => (*operand, *want),
         _ => return mismatch,
     };
-    mismatch.lacking(|| missing::aligned(p, of(operand), want))
+    mismatch.lacking(|| missing_facts::aligned(p, of(operand), want))
 }

@@ -26,7 +26,7 @@ pub(super) fn warning(
     let largest =
         found.known.iter().map(of).max_by_key(|(registers, b)| (*registers, b.span.start));
     let message = format!(
-        "a thread holds {} registers of values at once, and has {}",
+        "a thread needs {} registers for values at once, but has {}",
         own.registers, own.room
     );
     // More threads hold fewer values each, and as many together.
@@ -39,7 +39,7 @@ pub(super) fn warning(
     );
     Some(match largest {
         Some((registers, buffer)) => d
-            .label("what is beyond is kept in memory, and read anew at each use")
+            .label("the other values are kept in memory, and read again at each use")
             .note(format!("`%{}` alone takes {registers}", buffer.name)),
         None => d,
     })

@@ -49,8 +49,11 @@ fn warning(
         return None;
     }
     let what = match (c.src_rf, c.dst_rf) {
-        (false, false) => format!("{different} move them, {each} each; the others idle"),
-        _ => format!("{different} hold different ones, {each} each; the others repeat them"),
+        (false, false) => format!("{different} threads move {each} elements each; the others idle"),
+        _ => format!(
+            "{different} threads hold {each} different elements each; the others hold copies of \
+             them"
+        ),
     };
     let near = near(threads, elements, p.scalar_of(t).bits(), warps);
     let help = match near.as_slice() {

@@ -34,7 +34,7 @@ pub enum Unfit {
     #[error("it names no axis")]
     NoAxis,
     /// Threads that a Reduction removes are no whole digits.
-    #[error("the threads do not come apart")]
+    #[error("the reduced threads cannot be separated from the others")]
     Threads,
     /// A Reduction by a function of bits of a type of which no instruction combines two.
     #[error("no instruction combines the bits of two elements of one thread")]
@@ -60,7 +60,7 @@ pub enum Unfit {
     // Descriptors.
     /// Instructions that are told by a descriptor where a tile lies want other layouts than the
     /// rest.
-    #[error("no layout that a matrix descriptor names serves its other accesses")]
+    #[error("no layout that a matrix descriptor can name suits its other accesses")]
     NoDescriptor,
 
     // Vectors.
@@ -84,7 +84,7 @@ pub enum Unfit {
     #[error("its accesses have no candidates")]
     NoCandidates,
     /// A swizzle that is stated moves bytes out of the tensor.
-    #[error("its swizzle moves bytes within blocks of {block}, and it has {bytes}")]
+    #[error("its swizzle moves bytes within blocks of {block}, but it has only {bytes}")]
     Swizzle {
         /// Bytes of a block.
         block: i64,
@@ -92,6 +92,6 @@ pub enum Unfit {
         bytes: i64,
     },
     /// A range that the text takes of the tensor cuts through a mode.
-    #[error("a range of it cuts through the mode {0}, of several strides")]
+    #[error("a range of it cuts through the mode {0}, which has several strides")]
     Range(String),
 }

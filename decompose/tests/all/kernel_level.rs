@@ -250,6 +250,6 @@ fn a_result_in_place_is_the_only_one_of_its_kernel() {
         );
         let Err(errors) = decomposed(&source, &sm_80()) else { panic!("accepted: {source}") };
         let found = errors.into_vec();
-        assert!(found[0].message.contains("in place beside another result"), "{found:?}");
+        assert!(found[0].message.contains("in place by a kernel with another result"), "{found:?}");
     }
 }

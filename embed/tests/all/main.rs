@@ -1,4 +1,4 @@
-//! The example runs, and errors are errors like any other.
+//! Tests that the example runs, and that errors implement `std::error::Error`.
 
 #[path = "../../examples/embed.rs"]
 mod embed;

@@ -1,4 +1,4 @@
-//! Checks the arguments of a call against the tensors of the program.
+//! Checks the arguments of a call against the tensors of the program, and solves for the sizes.
 
 use super::plan::{Map, Place, Plan, Planned, Shape, Slot, Tensor};
 use super::view::View;
@@ -11,11 +11,11 @@ use carbyne_ir::program::BufferId;
 use std::collections::BTreeMap;
 
 impl Call {
-    /// Plans the launches for tensors of these types, shapes and strides, one for each parameter.
-    /// `symbols` are sizes that the caller states; the others are taken from shapes.
+    /// Plans the launches for tensors with these types, shapes and strides, one per parameter.
+    /// `symbols` are sizes that the caller states; the others follow from shapes.
     ///
     /// # Errors
-    /// [`Code::BadInput`] with the parameter for one that does not fit, [`Code::SymbolValue`] for
+    /// [`Code::BadInput`] for a parameter whose argument does not fit, [`Code::SymbolValue`] for
     /// sizes that break a fact of the program, [`Code::Symbolic`] for a size that neither a shape
     /// nor the caller states.
     pub fn plan(&self, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fallible<Plan> {
@@ -39,23 +39,23 @@ fn bind(call: &Call, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fal
             Given::Nothing if parameter.is_result => continue,
             Given::Nothing => {
                 let kind = if parameter.is_number { "number" } else { "tensor" };
-                let help = format!("give a {kind} for it, by position or by its name");
-                return Err(misfit(parameter, "is not given", &help));
+                let help = format!("pass a {kind} for it, by position or by name");
+                return Err(misfit(parameter, "is missing", &help));
             }
             Given::Number => {
-                let help = "give a tensor in the place of the number";
-                return Err(misfit(parameter, "is a tensor, and a number is given", help));
+                let help = "pass a tensor instead of the number";
+                return Err(misfit(parameter, "is a tensor, but a number was passed", help));
             }
             Given::Tensor(_) => {
-                let help = "give a number in the place of the tensor";
-                return Err(misfit(parameter, "is a number, and a tensor is given", help));
+                let help = "pass a number instead of the tensor";
+                return Err(misfit(parameter, "is a number, but a tensor was passed", help));
             }
         };
         fits(parameter, view)?;
         match device {
             None => device = Some((view.device, &parameter.name)),
             Some((first, of)) if !first.is(view.device) => {
-                let what = format!("lies on {}, and `%{of}` on {first}", view.device);
+                let what = format!("lies on {}, but `%{of}` on {first}", view.device);
                 return Err(misfit(parameter, &what, "move all tensors to one device"));
             }
             Some(_) => {}
@@ -70,8 +70,8 @@ fn bind(call: &Call, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fal
         if value(*var).is_none() {
             sizes.reach(*var, &equations)?;
             let name = arena.var_info(*var).name;
-            let text = format!("no shape states the size `{name}`");
-            let help = format!("give it by name: `{name}=...`");
+            let text = format!("no shape determines the size `{name}`");
+            let help = format!("pass it by name: `{name}=...`");
             return Err(refused(Code::Symbolic, text, &help));
         }
     }
@@ -81,7 +81,7 @@ fn bind(call: &Call, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fal
     let number = |d: Dim| {
         arena
             .eval(d, &value)
-            .map_err(|e| refused(Code::SymbolValue, e.to_string(), "choose smaller sizes"))
+            .map_err(|e| refused(Code::SymbolValue, e.to_string(), "use smaller sizes"))
     };
     let natural = |d: Dim| Ok::<u64, Box<Diagnostic>>(number(d)?.max(0).cast_unsigned());
 
@@ -110,9 +110,9 @@ fn bind(call: &Call, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fal
     let places = Places { call, starts };
     let mut launches = vec![];
     for (i, kernel) in call.kernels.iter().enumerate() {
-        let launch = Launch::of(kernel, number(kernel.grid)?)?;
-        // Without blocks nothing is launched, and a map of a tensor without elements may not be
-        // encodable.
+        let launch = Launch::of_kernel(kernel, number(kernel.grid)?)?;
+        // A launch without blocks is skipped. It may also have a tensor without elements, whose
+        // tensor map could not be encoded.
         if launch.grid > 0 {
             let slots = places.slots(kernel, arena, &value)?;
             launches.push(Planned { kernel: i, launch, slots });
@@ -123,24 +123,24 @@ fn bind(call: &Call, given: &[Given<'_>], symbols: &BTreeMap<VarId, i64>) -> Fal
     Ok(Plan::new(launches, bound, results, known, workspace))
 }
 
-/// An extent or a stride of the caller, and what the program says it is.
+/// An extent or a stride of the caller's tensor, and the program's expression for it.
 struct Equation {
-    /// Such as `extent 0 of %A`.
+    /// Its name in messages: `extent 0 of %A`.
     what: String,
     is_stride: bool,
     is: i64,
     wanted: Dim,
 }
 
-/// Values of symbols and who states them.
+/// The values of symbols, and the names of the extents or strides that determine them.
 struct Sizes<'a> {
     arena: &'a ExprArena,
     known: BTreeMap<VarId, (i64, String)>,
 }
 
 impl Sizes<'_> {
-    /// Takes symbols from equations that have one unknown and are linear in it. Extents come before
-    /// strides: the stride of a mode of one element means nothing.
+    /// Solves equations that are linear in one unknown symbol. Extents come before strides, because
+    /// the stride of a mode with one element has no meaning.
     fn solve(&mut self, equations: &[Equation]) {
         loop {
             let before = self.known.len();
@@ -162,7 +162,7 @@ impl Sizes<'_> {
         (rest.checked_rem(factor)? == 0).then_some((var, rest / factor))
     }
 
-    /// The one symbol of an equation without a value, its factor, and what their product is to be.
+    /// The only unknown symbol of an equation, its factor, and the value of their product.
     fn unknown(&self, equation: &Equation) -> Option<(VarId, i64, i64)> {
         if let Some(var) = self.arena.var_id(equation.wanted) {
             return (!self.known.contains_key(&var)).then_some((var, 1, equation.is));
@@ -182,16 +182,16 @@ impl Sizes<'_> {
         Some((var, factor, rest))
     }
 
-    /// The values of symbols, and who states them.
+    /// The values of symbols and what determines them, as texts.
     fn said_by(&self, vars: &[VarId]) -> impl Iterator<Item = String> {
         vars.iter().filter_map(|v| {
             let (n, by) = self.known.get(v)?;
-            Some(format!("`{}` is {n} by {by}", self.arena.var_info(*v).name))
+            Some(format!("`{}` is {n} because of {by}", self.arena.var_info(*v).name))
         })
     }
 
-    /// Checks that no extent or stride excludes all values of a symbol that stands alone in it:
-    /// `2*N + 1` is 8 for no `N`.
+    /// Checks that the equations with `var` as the only unknown have a solution. `2*N + 1` is 8 for
+    /// no integer `N`.
     fn reach(&self, var: VarId, equations: &[Equation]) -> Fallible<()> {
         let excludes = |e: &&Equation| {
             let Some((of, factor, rest)) = self.unknown(e) else { return false };
@@ -199,12 +199,12 @@ impl Sizes<'_> {
         };
         let Some(e) = equations.iter().find(excludes) else { return Ok(()) };
         let (name, wanted) = (self.arena.var_info(var).name, self.arena.display(e.wanted));
-        let text = format!("{} is {}, and `{wanted}` is that for no `{name}`", e.what, e.is);
-        Err(refused(Code::BadInput, text, "give a tensor of another shape"))
+        let text = format!("{} is {}, but no `{name}` makes `{wanted}` equal to it", e.what, e.is);
+        Err(refused(Code::BadInput, text, "pass a tensor of another shape"))
     }
 
-    /// Checks all equations whose symbols are known. A wrong extent often makes strides wrong:
-    /// extents come first.
+    /// Checks all equations with known symbols, extents first: a wrong extent often makes strides
+    /// wrong.
     fn hold(&self, equations: &[Equation]) -> Fallible<()> {
         let value = |v: VarId| self.known.get(&v).map(|(n, _)| *n);
         let (strides, extents): (Vec<_>, Vec<_>) = equations.iter().partition(|e| e.is_stride);
@@ -220,12 +220,10 @@ impl Sizes<'_> {
             let said: Vec<String> = self.said_by(&vars).collect();
             let reason =
                 if said.is_empty() { String::new() } else { format!(": {}", said.join(", ")) };
-            let text = format!("{} is {}, and {wanted} is wanted{reason}", e.what, e.is);
+            let text = format!("{} is {}, but must be {wanted}{reason}", e.what, e.is);
             let help = match e.is_stride {
-                true => {
-                    "copy the tensor to one that is contiguous, or state its strides in the program"
-                }
-                false => "give tensors whose shapes fit the program and each other",
+                true => "copy the tensor to a contiguous one, or state its strides in the program",
+                false => "pass tensors whose shapes fit the program and each other",
             };
             return Err(refused(Code::BadInput, text, help));
         }
@@ -233,35 +231,35 @@ impl Sizes<'_> {
     }
 }
 
-/// Checks that a tensor may be one of the program's.
+/// Checks the type, the access and the signs of extents and strides of a tensor.
 fn fits(parameter: &Parameter, view: &View<'_>) -> Fallible<()> {
     if !view.element.holds(parameter.scalar) {
         let what = format!("has elements of {}", view.element);
         let wanted = Element::of(parameter.scalar);
-        let help = format!("give a tensor of {wanted}: elements are {}", parameter.scalar);
+        let help = format!("pass a tensor of {wanted}: elements are {}", parameter.scalar);
         return Err(misfit(parameter, &what, &help));
     }
     if view.is_read_only && parameter.is_written {
         return Err(misfit(
             parameter,
-            "is written, and the tensor is read-only",
-            "give a copy of it",
+            "is written, but the tensor is read-only",
+            "pass a copy of it",
         ));
     }
     if view.shape.iter().any(|n| *n < 0) {
         return Err(misfit(
             parameter,
             "has a negative extent",
-            "give a tensor that lies in memory",
+            "pass a tensor without negative extents",
         ));
     }
     if view.strides.is_some_and(|s| s.iter().any(|s| *s < 0)) {
-        return Err(misfit(parameter, "has a negative stride", "give a copy that is contiguous"));
+        return Err(misfit(parameter, "has a negative stride", "pass a contiguous copy"));
     }
     Ok(())
 }
 
-/// Extents and strides of a tensor, and what the program says of them.
+/// The equations for the extents and strides of a tensor.
 fn sides(parameter: &Parameter, view: &View<'_>, arena: &ExprArena) -> Fallible<Vec<Equation>> {
     let name = &parameter.name;
     let packed = 8 / parameter.scalar.bits().min(8);
@@ -269,12 +267,9 @@ fn sides(parameter: &Parameter, view: &View<'_>, arena: &ExprArena) -> Fallible<
     match &parameter.form {
         Form::Flat(n) => {
             if !view.is_contiguous() {
-                let what = "has modes of several strides, and is given as elements side by side";
-                return Err(misfit(
-                    parameter,
-                    what,
-                    "give a contiguous tensor of all its elements",
-                ));
+                let what = "must be contiguous, because the program's tensor has a mode of \
+                            several strides";
+                return Err(misfit(parameter, what, "pass a contiguous tensor with all elements"));
             }
             let is = view.elements().saturating_mul(packed);
             Ok(vec![Equation {
@@ -288,15 +283,15 @@ fn sides(parameter: &Parameter, view: &View<'_>, arena: &ExprArena) -> Fallible<
             let list = |all: Vec<String>| format!("[{}]", all.join(","));
             let wanted = list(modes.iter().map(|(n, _)| arena.display(*n).to_string()).collect());
             let given = list(view.shape.iter().map(i64::to_string).collect());
-            let what = format!("has the shape {wanted}, and the tensor has {given}");
-            Err(misfit(parameter, &what, &format!("give a tensor of the shape {wanted}")))
+            let what = format!("has the shape {wanted}, but the tensor has {given}");
+            Err(misfit(parameter, &what, &format!("pass a tensor of the shape {wanted}")))
         }
         Form::Modes(modes) => {
             let strides = view.strides();
             let mut all = vec![];
             for (i, (extent, stride)) in modes.iter().enumerate() {
-                // Several scalars of fewer than 8 bits are one element of the caller, along the
-                // mode of stride 1.
+                // Several scalars of less than 8 bits form one element of the caller's tensor,
+                // along the mode of stride 1.
                 let along = packed > 1 && *stride == Dim::Const(1);
                 let own = if along { view.shape[i].saturating_mul(packed) } else { view.shape[i] };
                 all.push(Equation {
@@ -320,7 +315,7 @@ fn sides(parameter: &Parameter, view: &View<'_>, arena: &ExprArena) -> Fallible<
     }
 }
 
-/// The shape and the strides of a result that the caller leaves out, in elements of the caller.
+/// Shape and strides of a result that the caller omits, in elements of the caller.
 fn shape(parameter: &Parameter, number: &dyn Fn(Dim) -> Fallible<i64>) -> Fallible<Shape> {
     let packed = 8 / parameter.scalar.bits().min(8);
     let scalar = parameter.scalar;
@@ -340,8 +335,8 @@ fn shape(parameter: &Parameter, number: &dyn Fn(Dim) -> Fallible<i64>) -> Fallib
     Ok(Shape { element: Element::of(scalar), extents, strides })
 }
 
-/// Bytes from one row to the next and bytes of a row, of a tensor whose slowest mode is apart from
-/// all others.
+/// The distance of rows and the length of a row, in bytes, if the slowest mode of the tensor
+/// encloses all others.
 fn rows(view: &View<'_>) -> Option<(u64, u64)> {
     let (strides, bytes) = (view.strides(), i64::try_from(view.element.bytes()).ok()?);
     let modes = view.shape.iter().zip(&strides).filter(|(n, _)| **n > 1);
@@ -352,15 +347,15 @@ fn rows(view: &View<'_>) -> Option<(u64, u64)> {
     (row <= pitch).then_some((pitch.cast_unsigned(), row.cast_unsigned()))
 }
 
-/// Where the buffers of kernels are.
+/// The places of the kernels' buffers.
 struct Places<'a> {
     call: &'a Call,
-    /// Offsets of the workspace's tensors, in bytes.
+    /// Byte offsets of the workspace's tensors.
     starts: Vec<u64>,
 }
 
 impl Places<'_> {
-    fn of(&self, buffer: BufferId) -> Option<Place> {
+    fn find(&self, buffer: BufferId) -> Option<Place> {
         let given = self.call.parameters.iter().position(|p| p.buffer == buffer);
         let within = || {
             let i = self.call.interface.workspace.iter().position(|b| *b == buffer)?;
@@ -369,38 +364,38 @@ impl Places<'_> {
         given.map(Place::Given).or_else(within)
     }
 
-    /// The sources of a kernel's parameters.
+    /// The sources of the values of a kernel's parameters.
     fn slots(
         &self,
         kernel: &CudaKernel,
         arena: &ExprArena,
         value: &dyn Fn(VarId) -> Option<i64>,
     ) -> Fallible<Vec<Slot>> {
-        let of = |buffer: BufferId, name: &str| {
-            self.of(buffer).ok_or_else(|| {
+        let find = |buffer: BufferId, name: &str| {
+            self.find(buffer).ok_or_else(|| {
                 refused(
                     Code::BadInput,
                     format!("the parameter `{name}` has no tensor"),
-                    "give every tensor",
+                    "pass every tensor",
                 )
             })
         };
         let mut slots = vec![];
         for param in &kernel.params {
             slots.push(match param {
-                Param::Pointer { name, buffer, .. } => Slot::Address(of(*buffer, name)?),
-                Param::Scalar { name, buffer, .. } => Slot::Number(of(*buffer, name)?),
+                Param::Pointer { name, buffer, .. } => Slot::Address(find(*buffer, name)?),
+                Param::Scalar { name, buffer, .. } => Slot::Number(find(*buffer, name)?),
                 Param::Symbol { name, var, wide } => {
                     Slot::Word(Arguments::symbol(name, *wide, value(*var))?)
                 }
                 Param::TensorMap { name, buffer, map } => {
-                    let values = MapValues::of(map, 0, |d| arena.eval(d, value).ok());
+                    let values = MapValues::evaluate(map, 0, |d| arena.eval(d, value).ok());
                     let Some(values) = values else {
-                        let text = format!("the tensor map `{name}` has a size beyond its range");
-                        return Err(refused(Code::SymbolValue, text, "choose smaller sizes"));
+                        let text = format!("the tensor map `{name}` has a size out of range");
+                        return Err(refused(Code::SymbolValue, text, "use smaller sizes"));
                     };
                     values.has_coordinates(name)?;
-                    let place = of(*buffer, name)?;
+                    let place = find(*buffer, name)?;
                     Slot::Map(Box::new(Map { place, values, encoded: vec![] }))
                 }
             });

@@ -1,4 +1,4 @@
-//! Plans of a call by the types, shapes and strides of its tensors.
+//! A cache of plans, by the types, shapes and strides of a call's tensors.
 
 use super::{Call, Element, Given, Plan};
 use crate::Fallible;
@@ -7,22 +7,21 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Plans that are kept. A further one takes the place of the one that was not used for the longest
-/// time.
+/// Maximum number of plans. A new plan replaces the least recently used one.
 const MOST: usize = 128;
 
-/// Everything that a plan depends on.
+/// Everything on which a plan depends.
 type Key = SmallVec<[i64; 96]>;
 
-/// A call and the plans that were made for it.
+/// A call with its plans.
 pub struct Cache {
     call: Call,
-    /// The last one that was used comes first.
+    /// Plans, the most recently used one first.
     plans: Mutex<Vec<(Key, Plan)>>,
 }
 
 impl Cache {
-    /// Without plans yet.
+    /// A call without plans.
     #[must_use]
     pub fn new(call: Call) -> Cache {
         Cache { call, plans: Mutex::default() }
@@ -34,11 +33,11 @@ impl Cache {
         &self.call
     }
 
-    /// Uses the plan of [`Call::plan`], which is made if there is none yet. One thread at a time
-    /// uses plans.
+    /// Calls `then` with the plan of [`Call::plan`], which is created if it does not exist. Only
+    /// one thread at a time uses plans.
     ///
     /// # Errors
-    /// Those of [`Call::plan`] and of `then`.
+    /// The errors of [`Call::plan`] and of `then`.
     pub fn with<T>(
         &self,
         given: &[Given<'_>],

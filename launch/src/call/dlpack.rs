@@ -1,22 +1,20 @@
-//! Tensors as DLPack's structures for C give them:
-//! <https://dmlc.github.io/dlpack/latest/c_api.html>.
+//! Tensors in DLPack's C structures: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 #![allow(unsafe_code, reason = "pointers of other libraries")]
 
 use super::{Device, Element, View};
 use std::ffi::c_void;
 use std::fmt;
 
-/// Modes that a tensor has at most.
+/// Maximum number of modes of a tensor.
 const MAX_RANK: i32 = 64;
 
-/// A tensor that its owner describes: `DLTensor` of DLPack, byte for byte. Fields have DLPack's
-/// names.
+/// A tensor: `DLTensor` of DLPack, with equal layout. Fields have DLPack's names.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct DlTensor {
-    /// Memory of the device. The first element lies `byte_offset` bytes behind it.
+    /// Memory of the device. The first element is at `byte_offset` bytes from here.
     pub data: *mut c_void,
-    /// Where the memory is.
+    /// The device of the memory.
     pub device: DlDevice,
     /// The number of modes, at most 64.
     pub ndim: i32,
@@ -24,8 +22,7 @@ pub struct DlTensor {
     pub dtype: DlDataType,
     /// `ndim` extents, the outermost first.
     pub shape: *const i64,
-    /// `ndim` distances from one element to the next of a mode, in elements. Null: the last mode is
-    /// the fastest, without gaps.
+    /// `ndim` strides in elements. Null for a contiguous tensor whose last mode is the fastest.
     pub strides: *const i64,
     /// Bytes from `data` to the first element.
     pub byte_offset: u64,
@@ -37,7 +34,7 @@ pub struct DlTensor {
 pub struct DlDevice {
     /// 1 for the CPU, 2 for CUDA.
     pub device_type: i32,
-    /// Counted from 0 among devices of the type.
+    /// The index among devices of this type, from 0.
     pub device_id: i32,
 }
 
@@ -48,22 +45,22 @@ pub struct DlDataType {
     /// 0 for signed integers, 1 for unsigned ones, 2 for IEEE floats, 4 for bfloat16, 6 for bool,
     /// 10 for float8_e4m3fn, 12 for float8_e5m2.
     pub code: u8,
-    /// Bits of a number.
+    /// The number of bits.
     pub bits: u8,
-    /// Numbers of an element: 1.
+    /// Must be 1.
     pub lanes: u16,
 }
 
-/// A structure that describes no tensor.
+/// Why a structure describes no valid tensor.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum NoTensor {
     /// The number of modes is negative or too large.
     Rank(i32),
-    /// There are modes, and no extents.
+    /// There are modes, but `shape` is null.
     NoExtents,
-    /// Extents or strides lie where no numbers of 64 bits do.
+    /// `shape` or `strides` is not aligned to 8 bytes.
     Misaligned,
-    /// There are elements, and no memory.
+    /// There are elements, but `data` is null.
     NoMemory,
 }
 
@@ -71,11 +68,11 @@ impl fmt::Display for NoTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoTensor::Rank(rank) => {
-                write!(f, "a tensor of {rank} modes, and 0 to {MAX_RANK} are wanted")
+                write!(f, "a tensor has {rank} modes, but 0 to {MAX_RANK} are supported")
             }
             NoTensor::NoExtents => f.write_str("a tensor without extents"),
             NoTensor::Misaligned => {
-                f.write_str("a tensor whose extents or strides begin at no multiple of 8")
+                f.write_str("a tensor's extents or strides are not aligned to 8 bytes")
             }
             NoTensor::NoMemory => f.write_str("a tensor without memory"),
         }
@@ -85,14 +82,14 @@ impl fmt::Display for NoTensor {
 impl std::error::Error for NoTensor {}
 
 impl DlTensor {
-    /// The tensor, if it is one: what is read of it afterwards is there.
+    /// Checks that the structure describes a tensor, so that its parts may be read.
     ///
     /// # Safety
-    /// `shape` is null or points to as many numbers as there are modes.
+    /// `shape` is null or points to `ndim` numbers.
     ///
     /// # Errors
-    /// A structure that describes no tensor.
-    pub unsafe fn whole(self) -> Result<DlTensor, NoTensor> {
+    /// [`NoTensor`]
+    pub unsafe fn checked(self) -> Result<DlTensor, NoTensor> {
         let rank = usize::try_from(self.ndim).ok().filter(|_| self.ndim <= MAX_RANK);
         let rank = rank.ok_or(NoTensor::Rank(self.ndim))?;
         if rank > 0 && self.shape.is_null() {
@@ -101,7 +98,7 @@ impl DlTensor {
         if !self.shape.is_aligned() || !self.strides.is_aligned() {
             return Err(NoTensor::Misaligned);
         }
-        // SAFETY: there are as many extents as modes.
+        // SAFETY: `shape` points to as many extents as there are modes.
         let has_elements = (0..rank).all(|i| unsafe { *self.shape.add(i) } != 0);
         if has_elements && self.data.is_null() {
             return Err(NoTensor::NoMemory);
@@ -109,11 +106,11 @@ impl DlTensor {
         Ok(self)
     }
 
-    /// The tensor as a launcher takes it.
+    /// The tensor as a [`View`].
     ///
     /// # Safety
-    /// [`DlTensor::whole`] has returned it. `shape`, and `strides` unless it is null, point to as
-    /// many numbers as there are modes, for as long as the view is used.
+    /// [`DlTensor::checked`] has returned it. `shape`, and `strides` unless it is null, point to
+    /// `ndim` numbers for as long as the view is used.
     #[must_use]
     pub unsafe fn view<'a>(&self, is_read_only: bool) -> View<'a> {
         let rank = usize::try_from(self.ndim).unwrap_or(0);

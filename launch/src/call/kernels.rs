@@ -1,4 +1,4 @@
-//! The kernels of a program as one function of tensors, which GPUs or the simulator execute.
+//! The kernels of a program as one function of tensors, executed by GPUs or by the simulator.
 
 use super::simulator::Simulator;
 use super::{Cache, Call, Given, Parameter, Place, Word};
@@ -8,7 +8,7 @@ use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::expr::VarId;
 use std::collections::BTreeMap;
 
-/// A call with the kernels that it runs. Threads may call it at once.
+/// A call with its executor. Several threads may call it at once.
 pub struct Kernels {
     calls: Cache,
     runs_on: RunsOn,
@@ -24,23 +24,24 @@ pub enum RunsOn {
 }
 
 impl Kernels {
-    /// Takes the code of the kernels. `text` is the program that runs.
+    /// Kernels that run on GPUs. `code` is their compiled code, `text` the program that runs.
     #[must_use]
     pub fn on_gpus(call: Call, text: String, code: Binary) -> Kernels {
         Kernels { calls: Cache::new(call), runs_on: RunsOn::Gpus(Devices::new(code)), text }
     }
 
-    /// Takes the table of the program's instructions. `text` is the program that runs.
+    /// Kernels that run on the simulator. `table` contains the program's atoms, `text` is the
+    /// program that runs.
     #[must_use]
     pub fn on_simulator(call: Call, text: String, table: AtomTable) -> Kernels {
         let runs_on = RunsOn::Simulator(Simulator::new(table));
         Kernels { calls: Cache::new(call), runs_on, text }
     }
 
-    /// Loads the kernels on a GPU. On the simulator there is nothing to load.
+    /// Loads the kernels on a GPU. Does nothing for the simulator.
     ///
     /// # Errors
-    /// Those of [`Devices::load`].
+    /// The errors of [`Devices::load`].
     pub fn load(&self, gpu: u32) -> Fallible<()> {
         match &self.runs_on {
             RunsOn::Gpus(devices) => devices.load(gpu, self.call().kernels()),
@@ -54,13 +55,13 @@ impl Kernels {
         self.calls.call()
     }
 
-    /// Plans of the call.
+    /// The call with its cached plans.
     #[must_use]
     pub fn calls(&self) -> &Cache {
         &self.calls
     }
 
-    /// Parameters in the order of the text.
+    /// The parameters in the order of the text.
     #[must_use]
     pub fn parameters(&self) -> &[Parameter] {
         self.call().parameters()
@@ -72,22 +73,22 @@ impl Kernels {
         &self.runs_on
     }
 
-    /// The text in which the place of an error lies. A fact stands in the program; an argument
-    /// stands in no text.
+    /// The text to which the place of an error belongs: the program for errors about facts, none
+    /// for errors about arguments.
     #[must_use]
     pub fn text_of(&self, error: &Diagnostic) -> &str {
         if error.span.end == 0 { "" } else { &self.text }
     }
 
-    /// Checks arguments, and puts the kernels into a stream of a GPU. They are not waited for.
+    /// Checks arguments, and enqueues the kernels in a stream of a GPU without waiting for them.
     /// `devices` are those of [`Kernels::runs_on`].
     ///
     /// # Safety
-    /// Tensors lie where they say and stay until the kernels are done; nothing else uses them in a
-    /// way that the kernels do not expect. The stream is alive.
+    /// Tensors lie at their addresses until the kernels are complete. Nothing else accesses them in
+    /// a way that conflicts with the kernels. The stream is alive.
     ///
     /// # Errors
-    /// Those of [`Call::plan`] and of [`Devices::launch`].
+    /// The errors of [`Call::plan`] and of [`Devices::launch`].
     #[expect(unsafe_code, reason = "launches kernels on memory of others")]
     pub unsafe fn launch(
         &self,
@@ -99,20 +100,20 @@ impl Kernels {
     ) -> Fallible<()> {
         let kernels = self.call().kernels();
         self.calls.with(given, symbols, |plan| {
-            // SAFETY: the plan is that of the tensors, and the caller states the rest.
+            // SAFETY: the plan fits the tensors, and the caller guarantees the rest.
             unsafe { devices.launch(plan, kernels, words, place) }
         })
     }
 
-    /// Checks arguments, and executes the kernels on the CPU. Results are there when it returns.
-    /// `simulator` is that of [`Kernels::runs_on`].
+    /// Checks arguments, and executes the kernels on the CPU. The results are written when it
+    /// returns. `simulator` is that of [`Kernels::runs_on`].
     ///
     /// # Safety
-    /// Tensors lie where they say, and nothing else uses them meanwhile.
+    /// Tensors lie at their addresses, and nothing else accesses them until it returns.
     ///
     /// # Errors
-    /// Those of [`Call::plan`]; [`Code::BadInput`](carbyne_ir::diag::Code::BadInput) for a tensor
-    /// that the simulator does not take; those of [`carbyne_simulate::simulate`].
+    /// The errors of [`Call::plan`]; [`Code::BadInput`](carbyne_ir::diag::Code::BadInput) for a
+    /// tensor that the simulator does not support; those of [`carbyne_simulate::simulate`].
     #[expect(unsafe_code, reason = "reads and writes memory of others")]
     pub unsafe fn simulate(
         &self,
@@ -121,12 +122,12 @@ impl Kernels {
         words: &[Word],
         symbols: &BTreeMap<VarId, i64>,
     ) -> Fallible<()> {
-        // Others may call meanwhile: the simulation does not hold the plan.
+        // The simulation does not hold the lock of the plans, so that other threads can call.
         let sizes = self
             .calls
             .with(given, symbols, |plan| plan.check(words).map(|()| plan.sizes().to_vec()))?;
         let sizes = sizes.into_iter().map(|(var, n)| (self.call().name(var), n)).collect();
-        // SAFETY: the tensors fit the program, and the caller states the rest.
+        // SAFETY: the tensors fit the program, and the caller guarantees the rest.
         unsafe { simulator.run(self.call(), given, words, sizes) }
     }
 }

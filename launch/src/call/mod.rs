@@ -1,13 +1,13 @@
-//! Calls of a program's kernels on tensors that the caller has already: of PyTorch, CuPy, JAX, or
-//! of anything else that DLPack describes.
+//! Calls of a program's kernels on existing tensors of the caller: of PyTorch, CuPy, JAX, or of
+//! anything else that DLPack describes.
 //!
 //! Reading order: [`DlTensor`] and [`View`] (a tensor), [`Call`] (the parameters of a program's
-//! kernels), `bind` (sizes from shapes, and whether all that the program says of its tensors
-//! holds), [`Plan`] (what is launched for tensors of such shapes).
+//! kernels), `bind` (solves for sizes, and checks the tensors against the program), [`Plan`] (the
+//! launches for tensors with certain shapes).
 //!
-//! A [`Plan`] is made once, and kept by [`Cache`], for tensors of the same types, shapes and
-//! strides. A further call only fills in addresses and numbers. [`Kernels`] are a call with the
-//! GPUs or the simulator that execute it: front ends make their functions of it.
+//! [`Cache`] keeps a [`Plan`] for each combination of types, shapes and strides. Later calls with
+//! such tensors only fill in addresses and numbers. [`Kernels`] combine a call with the GPUs or the
+//! simulator that execute it; front ends build their functions on it.
 //!
 //! Invariant: nothing is launched before all arguments are checked.
 
@@ -39,9 +39,9 @@ use std::collections::BTreeSet;
 pub enum Given<'a> {
     /// A tensor.
     Tensor(View<'a>),
-    /// A number: its bytes are filled in at the launch.
+    /// A number, whose bytes are filled in at the launch.
     Number,
-    /// Nothing: the tensor is a result, and its shape is asked for.
+    /// Nothing: the tensor is a result, and the plan returns its shape.
     Nothing,
 }
 
@@ -56,12 +56,12 @@ impl Given<'_> {
     }
 }
 
-/// Where a call is launched.
+/// The device and stream of a launch.
 #[derive(Copy, Clone, Debug)]
 pub struct Place {
-    /// The device on which the tensors lie.
+    /// The device of the tensors.
     pub device: Device,
-    /// A stream of it; 0 is the legacy default stream.
+    /// A stream of the device; 0 is the legacy default stream.
     pub stream: u64,
 }
 
@@ -72,24 +72,24 @@ pub struct Parameter {
     pub name: String,
     /// Type of its elements.
     pub scalar: Scalar,
-    /// Whether it is a number and no tensor.
+    /// Whether it is a number instead of a tensor.
     pub is_number: bool,
     /// Whether a kernel writes it.
     pub is_written: bool,
-    /// Whether all of it is written before it is read: a caller may leave it out, and gets a new
-    /// one.
+    /// Whether kernels write all of it before they read it. A caller may then omit it and gets a
+    /// new tensor.
     pub is_result: bool,
     buffer: BufferId,
     form: Form,
-    /// Bytes that its address is a multiple of.
+    /// The alignment of its address, in bytes.
     align: u64,
-    /// Bytes from its first element to the end of its last one.
+    /// The number of bytes from its first element to the end of its last one.
     bytes: Dim,
 }
 
 impl Parameter {
-    /// Whether it is given as its elements side by side, in one mode: one of the tensor's own modes
-    /// has several strides.
+    /// Whether the argument is a contiguous tensor of one mode, because a mode of the program's
+    /// tensor has several strides.
     #[must_use]
     pub fn is_flat(&self) -> bool {
         matches!(self.form, Form::Flat(_))
@@ -105,8 +105,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Takes all kernels of a decomposed program, as they are printed. `declared` are the tensors
-    /// that the source text declares.
+    /// Takes all kernels of a decomposed program, with their printed CUDA C++. `declared` are the
+    /// tensors that the source text declares.
     ///
     /// # Errors
     /// Sizes beyond 64 bits.
@@ -135,7 +135,7 @@ impl Call {
         Ok(Call { program, kernels, interface, parameters })
     }
 
-    /// Parameters in the order of the text.
+    /// The parameters in the order of the text.
     #[must_use]
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
@@ -147,14 +147,14 @@ impl Call {
         &self.kernels
     }
 
-    /// The symbol of that name, a size that the program leaves open.
+    /// The symbol with this name: a size that the program leaves open.
     #[must_use]
     pub fn symbol(&self, name: &str) -> Option<VarId> {
         let named = |v: &&VarId| self.program.arena.var_info(**v).name == name;
         self.program.symbols.iter().find(named).copied()
     }
 
-    /// The sizes that no tensor states by its shape or its strides, in the order of the text.
+    /// The sizes that no shape or stride of a tensor determines, in the order of the text.
     ///
     /// # Errors
     /// Sizes beyond 64 bits.

@@ -1,4 +1,4 @@
-//! The launches of a call for tensors of certain types, shapes and strides.
+//! The launches of a call for tensors with certain types, shapes and strides.
 
 use crate::{Fallible, Launch, MapValues, refused};
 use carbyne_codegen::Element;
@@ -7,40 +7,40 @@ use carbyne_ir::expr::VarId;
 use smallvec::SmallVec;
 use std::ffi::c_void;
 
-/// The launches of a call. What is left open is where tensors lie and the values of numbers.
+/// The launches of a call. Only the addresses of tensors and the values of numbers are open.
 pub struct Plan {
     launches: Vec<Planned>,
     tensors: Vec<Tensor>,
-    /// Tensors that kernels write, as numbers in `tensors`.
+    /// Indices in `tensors` of tensors that kernels write.
     written: Vec<usize>,
     results: Vec<(usize, Shape)>,
     sizes: Vec<(VarId, i64)>,
     workspace: u64,
     unit: u64,
-    /// The arguments of the kernel that is launched.
+    /// The arguments of the kernel that is being launched.
     words: Vec<u64>,
 }
 
-/// Types, extents and strides of a tensor that the caller is to allocate.
+/// Type, extents and strides of a tensor that the caller must allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Type of its elements.
     pub element: Element,
     /// Extents, the outermost first.
     pub extents: Vec<i64>,
-    /// Elements from one to the next.
+    /// Strides in elements.
     pub strides: Vec<i64>,
 }
 
-/// An argument of a call: the address of a tensor, or the bytes of a number, the first byte lowest.
+/// An argument of a call: the address of a tensor, or the bytes of a number in little-endian order.
 pub type Word = u64;
 
-/// Where a buffer is.
+/// The place of a buffer.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Place {
-    /// The argument of that number.
+    /// The argument with this index.
     Given(usize),
-    /// So many bytes behind the beginning of the workspace.
+    /// This byte offset in the workspace.
     Workspace(u64),
 }
 
@@ -55,31 +55,31 @@ pub(super) enum Slot {
 /// A tensor map.
 pub(super) struct Map {
     pub place: Place,
-    /// The address is counted from the place.
+    /// The address is relative to the place.
     pub values: MapValues,
-    /// Encoded ones, by the address of the place.
+    /// Encoded maps, by the address of the place.
     pub encoded: Vec<(u64, [u64; 16])>,
 }
 
-/// A kernel with all but its addresses.
+/// A kernel launch without addresses.
 pub(super) struct Planned {
     pub kernel: usize,
     pub launch: Launch,
     pub slots: Vec<Slot>,
 }
 
-/// Conditions on the address of a tensor.
+/// The conditions on the address of a tensor.
 pub(super) struct Tensor {
     pub name: String,
-    /// From the first element to the end of the last one.
+    /// The number of bytes from the first element to the end of the last one.
     pub bytes: u64,
     pub align: u64,
     pub is_written: bool,
-    /// Bytes from one row to the next, and of a row.
+    /// The distance of rows and the length of a row, in bytes.
     pub rows: Option<(u64, u64)>,
 }
 
-/// Encoded maps that a parameter keeps.
+/// Maximum number of encoded maps per parameter.
 const KEPT_MAPS: usize = 16;
 
 impl Map {
@@ -111,25 +111,25 @@ impl Plan {
         Plan { launches, tensors, written, results, sizes, workspace, unit, words: vec![] }
     }
 
-    /// The results that the caller left out, by the numbers of their parameters.
+    /// The results that the caller omitted, with the indices of their parameters.
     #[must_use]
     pub fn results(&self) -> &[(usize, Shape)] {
         &self.results
     }
 
-    /// Values of the program's symbols.
+    /// The values of the program's symbols.
     #[must_use]
     pub fn sizes(&self) -> &[(VarId, i64)] {
         &self.sizes
     }
 
-    /// Bytes of the workspace, and what its address is a multiple of.
+    /// Size and alignment of the workspace, in bytes.
     #[must_use]
     pub fn workspace(&self) -> (u64, u64) {
         (self.workspace, self.unit)
     }
 
-    /// Checks that tensors are aligned, and that written ones share no memory with others.
+    /// Checks that tensors are aligned, and that written tensors share no memory with others.
     ///
     /// # Errors
     /// [`Code::BadInput`] with the parameter.
@@ -138,7 +138,7 @@ impl Plan {
             if tensor.bytes > 0 && address & (tensor.align - 1) != 0 {
                 let Tensor { name, align, .. } = tensor;
                 let text =
-                    format!("`%{name}` begins at {address:#x}, which is no multiple of {align}");
+                    format!("`%{name}` begins at {address:#x}, which is not a multiple of {align}");
                 return Err(refused(Code::BadInput, text, "copy it to a new tensor"));
             }
         }
@@ -146,15 +146,15 @@ impl Plan {
             for other in 0..self.tensors.len() {
                 if other != *w && self.overlap((*w, given[*w]), (other, given[other])) {
                     let (name, with) = (&self.tensors[*w].name, &self.tensors[other].name);
-                    let text = format!("`%{name}` is written, and shares memory with `%{with}`");
-                    return Err(refused(Code::BadInput, text, "give it memory of its own"));
+                    let text = format!("`%{name}` is written, but shares memory with `%{with}`");
+                    return Err(refused(Code::BadInput, text, "pass a copy of one of them"));
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether two tensors have a byte in common, as far as their rows tell.
+    /// Whether two tensors may have a byte in common, judged by their extents and rows.
     fn overlap(&self, a: (usize, Word), b: (usize, Word)) -> bool {
         let (first, second) = if a.1 <= b.1 { (a, b) } else { (b, a) };
         let (below, above) = (&self.tensors[first.0], &self.tensors[second.0]);
@@ -162,7 +162,7 @@ impl Plan {
         if below.bytes == 0 || above.bytes == 0 || apart >= below.bytes {
             return false;
         }
-        // Columns of one matrix: rows of both begin at the same distance, and lie beside each
+        // Two column ranges of one matrix: their rows have equal distance and lie beside each
         // other.
         match (below.rows, above.rows) {
             (Some((pitch, row)), Some((other, width))) if pitch == other => {
@@ -173,11 +173,11 @@ impl Plan {
         }
     }
 
-    /// Launches all kernels. `go` launches one: its number, its blocks and threads, and a pointer
-    /// for each argument; `encode` encodes a tensor map.
+    /// Launches all kernels. `go` launches one kernel with its index, its launch configuration, and
+    /// one pointer per argument. `encode` encodes a tensor map.
     ///
     /// # Errors
-    /// Those of `encode` and `go`.
+    /// The errors of `encode` and `go`.
     pub fn launch(
         &mut self,
         given: &[Word],

@@ -1,4 +1,4 @@
-//! Calls that the simulator executes, on tensors of the CPU.
+//! Calls that the simulator executes, on tensors in memory of the CPU.
 #![allow(unsafe_code, reason = "memory of other libraries")]
 
 use super::{Call, Device, Given, Parameter, View, Word};
@@ -9,10 +9,10 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_simulate::{Array, ArrayError, Options, simulate};
 use std::collections::BTreeMap;
 
-/// Elements of the largest tensor that the simulator takes.
+/// Maximum number of elements of a tensor for the simulator.
 const MAX_ELEMENTS: i64 = 1 << 28;
 
-/// The simulator with the instructions of a program.
+/// The simulator with an atom table.
 pub struct Simulator {
     table: AtomTable,
 }
@@ -22,10 +22,10 @@ impl Simulator {
         Simulator { table }
     }
 
-    /// Executes the program on tensors that fit it, and writes results into them.
+    /// Executes the program on tensors that fit it, and writes the results to them.
     ///
     /// # Safety
-    /// Tensors lie where they say, and nothing else uses them meanwhile.
+    /// Tensors lie at their addresses, and nothing else accesses them until it returns.
     pub(super) unsafe fn run(
         &self,
         call: &Call,
@@ -42,11 +42,11 @@ impl Simulator {
                 Given::Number => Array { scalar, shape: vec![], values: vec![*word] },
                 Given::Tensor(view) => {
                     takes(parameter, view)?;
-                    // Results hold nothing yet.
+                    // Results have no contents yet.
                     if parameter.is_result {
                         continue;
                     }
-                    // SAFETY: the caller states it.
+                    // SAFETY: the caller guarantees it.
                     let read = unsafe { view.read(scalar) };
                     read.map_err(|e| {
                         let text = format!("`%{name}` cannot be read: {e}");
@@ -62,7 +62,7 @@ impl Simulator {
             if let Given::Tensor(view) = given
                 && let Some(array) = report.outputs.get(&parameter.name)
             {
-                // SAFETY: the caller states it; the tensor may be written, and shares no memory
+                // SAFETY: the caller guarantees it; the tensor may be written, and shares no memory
                 // with another one.
                 unsafe { view.write(&array) };
             }
@@ -71,20 +71,21 @@ impl Simulator {
     }
 }
 
-/// Refuses a tensor that the simulator does not take.
+/// Refuses a tensor that the simulator does not support.
 fn takes(parameter: &Parameter, view: &View<'_>) -> Fallible<()> {
     let name = &parameter.name;
     let (what, help) = if view.device.kind != Device::CPU {
-        let what = format!("`%{name}` lies on {}, and the simulator runs on the CPU", view.device);
+        let what = format!("`%{name}` lies on {}, but the simulator runs on the CPU", view.device);
         (what, "move the tensors to the CPU")
     } else if parameter.scalar.bits() < 8 || parameter.is_flat() {
         let what = format!(
-            "`%{name}`: the simulator takes no tensor that is packed, or whose mode has several strides"
+            "`%{name}` is packed or has a mode of several strides, which the simulator does not \
+             support in calls"
         );
-        (what, "simulate the program with the tensor's elements by coordinates")
+        (what, "simulate the program by `carbyne simulate`, with elements by coordinates")
     } else if view.elements() > MAX_ELEMENTS {
         let what = format!("`%{name}` has {} elements", view.elements());
-        (what, "give tensors of at most 2^28 elements to the simulator")
+        (what, "pass tensors of at most 2^28 elements to the simulator")
     } else {
         return Ok(());
     };
@@ -92,43 +93,44 @@ fn takes(parameter: &Parameter, view: &View<'_>) -> Fallible<()> {
 }
 
 impl View<'_> {
-    /// Reads the elements of a tensor of the CPU, whose [`Element`](super::Element) holds the
-    /// scalar type.
+    /// Reads the elements of a tensor in memory of the CPU. Its [`Element`](super::Element) must
+    /// hold the scalar type.
     ///
     /// # Safety
     /// All elements lie where the view says.
     ///
     /// # Errors
-    /// A `bool` or an integer of fewer than 8 bits that there is not.
+    /// An invalid value of a `bool` or of an integer of less than 8 bits.
     pub unsafe fn read(&self, scalar: Scalar) -> Result<Array, ArrayError> {
         let width = self.element.bytes() as usize;
         let mut data = vec![0; width * self.elements() as usize];
         for (to, from) in data.chunks_exact_mut(width).zip(self.addresses()) {
-            // SAFETY: the caller states that an element lies there.
+            // SAFETY: the caller guarantees that an element lies there.
             unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), width) };
         }
         Array::from_bytes(scalar, &self.extents(), &data)
     }
 
-    /// Writes the elements of an array of the view's extents and type into a tensor of the CPU.
+    /// Writes the elements of an array to a tensor in memory of the CPU. The array has the extents
+    /// and the type of the view.
     ///
     /// # Safety
     /// All elements lie where the view says, and may be written.
     pub unsafe fn write(&self, array: &Array) {
         let width = self.element.bytes() as usize;
         for (from, to) in array.to_bytes().chunks_exact(width).zip(self.addresses()) {
-            // SAFETY: the caller states that an element lies there.
+            // SAFETY: the caller guarantees that an element lies there.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, width) };
         }
     }
 
-    /// Extents as an array has them.
+    /// The extents in the type that arrays use.
     #[must_use]
     pub fn extents(&self) -> Vec<u64> {
         self.shape.iter().map(|n| n.cast_unsigned()).collect()
     }
 
-    /// The addresses of elements, the last mode the fastest.
+    /// The addresses of all elements, the last mode the fastest.
     fn addresses(&self) -> impl Iterator<Item = *mut u8> {
         let (strides, width) = (self.strides(), self.element.bytes());
         (0..self.elements()).map(move |i| {

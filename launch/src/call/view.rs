@@ -4,12 +4,12 @@ use carbyne_codegen::Element;
 use std::fmt;
 use std::ops::Range;
 
-/// Where a tensor lies (`DLDevice`).
+/// The device of a tensor (`DLDevice`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
     /// `DLDeviceType`.
     pub kind: i32,
-    /// Counted from 0 among devices of the kind.
+    /// The index among devices of this kind, from 0.
     pub number: i32,
 }
 
@@ -21,13 +21,13 @@ impl Device {
     /// Memory that the driver moves between a CUDA device and the host.
     pub const CUDA_MANAGED: i32 = 13;
 
-    /// Whether it is a CUDA device's memory.
+    /// Whether it is memory of a CUDA device.
     #[must_use]
     pub fn is_cuda(self) -> bool {
         matches!(self.kind, Device::CUDA | Device::CUDA_MANAGED)
     }
 
-    /// Whether both are the memory of one device.
+    /// Whether both are memory of one device.
     #[must_use]
     pub fn is(self, other: Device) -> bool {
         self.number == other.number
@@ -51,32 +51,33 @@ impl fmt::Display for Device {
 pub struct View<'a> {
     /// Address of the first element.
     pub address: u64,
-    /// Where it lies.
+    /// The device of the memory.
     pub device: Device,
     /// Type of its elements.
     pub element: Element,
     /// Extents, the outermost first.
     pub shape: &'a [i64],
-    /// Elements from one to the next along each mode; row-major if they are left out.
+    /// Strides in elements; `None` for a row-major tensor.
     pub strides: Option<&'a [i64]>,
-    /// Whether it may not be written.
+    /// Whether it must not be written.
     pub is_read_only: bool,
 }
 
 impl View<'_> {
-    /// Elements from one to the next along each mode.
+    /// The strides in elements.
     #[must_use]
     pub fn strides(&self) -> Vec<i64> {
         self.strides.map_or_else(|| row_major(self.shape), <[i64]>::to_vec)
     }
 
-    /// Elements in all.
+    /// The number of elements.
     #[must_use]
     pub fn elements(&self) -> i64 {
         self.shape.iter().fold(1, |n, extent| n.saturating_mul(*extent))
     }
 
-    /// Addresses of its bytes, from the first to behind the last. Empty without elements.
+    /// The range of addresses from the first byte to after the last one. Empty for a tensor without
+    /// elements.
     #[must_use]
     pub fn bytes(&self) -> Range<u64> {
         if self.elements() == 0 {
@@ -92,8 +93,8 @@ impl View<'_> {
         self.address.saturating_sub(below)..self.address.saturating_add(above)
     }
 
-    /// Whether its strides show that no two of its elements lie in the same place: each is beyond
-    /// all smaller ones together.
+    /// Whether the strides show that no two elements share an address: each stride exceeds the
+    /// reach of all smaller ones together.
     #[must_use]
     pub fn is_apart(&self) -> bool {
         let strides = self.strides();
@@ -110,7 +111,7 @@ impl View<'_> {
             })
     }
 
-    /// Whether it has its elements side by side, the last mode the fastest.
+    /// Whether it is contiguous, with the last mode as the fastest.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
         let strides = self.strides();

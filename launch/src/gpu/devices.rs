@@ -1,4 +1,4 @@
-//! The kernels of a call on every device that it is used on.
+//! The kernels of a call, on all devices on which they are used.
 
 use super::{Loaded, TensorMap};
 use crate::call::{Place, Plan, Word};
@@ -7,24 +7,24 @@ use carbyne_codegen::CudaKernel;
 use carbyne_ir::diag::Code;
 use std::sync::{Mutex, PoisonError};
 
-/// Compiled kernels, loaded on a device when they are first launched there.
+/// Compiled kernels, which are loaded on a device when they are first launched there.
 pub struct Devices {
     binary: Binary,
     loaded: Mutex<Vec<Loaded>>,
 }
 
 impl Devices {
-    /// Loaded nowhere yet.
+    /// Kernels that are not loaded on any device yet.
     #[must_use]
     pub fn new(binary: Binary) -> Devices {
         Devices { binary, loaded: Mutex::default() }
     }
 
-    /// Loads the kernels on a device, if they are not loaded there. A launch does it, too, but not
-    /// while a stream is captured.
+    /// Loads the kernels on a device, unless they are loaded there. A launch also loads them, but
+    /// cannot do so while a stream is captured.
     ///
     /// # Errors
-    /// Those of [`Loaded::new`].
+    /// The errors of [`Loaded::new`].
     pub fn load(&self, device: u32, kernels: &[CudaKernel]) -> Fallible<()> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         self.find(&mut loaded, device.cast_signed(), kernels).map(|_| ())
@@ -47,15 +47,16 @@ impl Devices {
         Ok(&mut loaded[i])
     }
 
-    /// Puts all launches of a plan into a stream of a device, and does not wait for them.
+    /// Enqueues all launches of a plan in a stream of a device, without waiting for them.
     ///
     /// # Safety
-    /// The tensors lie where `given` says and are as the plan was made for; nothing else uses them
-    /// in a way that the kernels do not expect. The stream is alive.
+    /// The tensors lie at the addresses in `given`, and have the types, shapes and strides of the
+    /// plan. Nothing else accesses them in a way that conflicts with the kernels. The stream is
+    /// alive.
     ///
     /// # Errors
-    /// [`Code::BadInput`] for a tensor that kernels cannot use where it lies or lies on another
-    /// device; those of [`Loaded`].
+    /// [`Code::BadInput`] for a tensor that is not aligned or lies on another device; those of
+    /// [`Loaded`].
     #[expect(unsafe_code, reason = "the CUDA driver's interface")]
     pub unsafe fn launch(
         &self,
@@ -67,34 +68,34 @@ impl Devices {
         let Place { device, stream } = place;
         plan.check(given)?;
         if !device.is_cuda() {
-            let text = format!("the tensors lie on {device}, and kernels run on a CUDA device");
+            let text = format!("the tensors lie on {device}, but kernels run on a CUDA device");
             return Err(refused(Code::BadInput, text, "move the tensors to a GPU"));
         }
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = self.find(&mut loaded, device.number, kernels)?;
         let _entered = loaded.context().enter()?;
         let (bytes, unit) = plan.workspace();
-        // The driver's own alignment may be less than a tensor asks for.
+        // The driver's alignment may be less than that of a tensor.
         let all = bytes + unit;
         let memory = if bytes > 0 { loaded.allocate(all, stream)? } else { 0 };
         let workspace = memory.next_multiple_of(unit);
         let encode = |values: &_| Ok(TensorMap::encode(values)?.words());
         let launched = plan.launch(given, workspace, encode, |kernel, launch, arguments| {
-            // SAFETY: the plan gives each kernel the arguments that it was printed with, and the
-            // caller states the rest.
+            // SAFETY: the plan gives each kernel the arguments with which it was printed, and the
+            // caller guarantees the rest.
             unsafe { loaded.launch(kernel, launch, arguments, stream) }
         });
         let freed = if bytes > 0 { loaded.free(memory, stream) } else { Ok(()) };
         launched.and(freed)
     }
 
-    /// Waits until all work of a stream has ended, however long that takes. Kernels were launched
-    /// on the device.
+    /// Waits until all work in a stream is complete, without a limit. Kernels must have been
+    /// launched on the device.
     ///
     /// # Errors
     /// [`Code::LaunchFailed`].
     pub fn wait(&self, place: Place) -> Fallible<()> {
-        // Other threads may launch meanwhile.
+        // The lock is released, so that other threads can launch.
         let context = {
             let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
             let own = loaded.iter_mut().find(|l| l.device() == place.device.number);

@@ -1,4 +1,4 @@
-//! What the driver answers, for a person; and things that are not dropped while a kernel hangs.
+//! Errors of the driver as diagnostics, and objects that are not freed while a kernel hangs.
 #![allow(unsafe_code, reason = "the C interface of driver/forwarders.rs")]
 
 use crate::refused;
@@ -10,8 +10,8 @@ use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-// Functions of driver/forwarders.rs. `cuGetErrorName` is declared here with a plain integer, as
-// statuses are more than `cust_raw`'s enum knows.
+// Functions of driver/forwarders.rs. `cuGetErrorName` is declared here with a plain integer,
+// because `cust_raw`'s enum does not contain all statuses.
 unsafe extern "C" {
     safe fn carbyne_driver_is_open() -> bool;
     safe fn carbyne_driver_status() -> u32;
@@ -22,23 +22,24 @@ unsafe extern "C" {
 const STUB_LIBRARY: u32 = 34;
 const NOT_FOUND: u32 = 500;
 
-/// Whether the driver's library is there.
+/// Whether the driver's library is available.
 pub(super) fn is_open() -> bool {
     carbyne_driver_is_open()
 }
 
-/// There is no driver.
+/// The error that there is no driver.
 pub(super) fn missing() -> Box<Diagnostic> {
     refused(
         Code::NoDriver,
-        "the CUDA driver's library `libcuda.so.1` is not to be found",
-        "install NVIDIA's driver on a machine with an NVIDIA GPU; in a container, start it with GPUs",
+        "the CUDA driver's library `libcuda.so.1` was not found",
+        "install NVIDIA's driver on a machine with an NVIDIA GPU, or start the container with GPUs",
     )
 }
 
-/// A call of the driver that did not succeed. `what` says what it was for.
+/// The error of a driver call that failed. `what` describes the call.
 pub(super) fn failed(error: CudaError, what: &str) -> Box<Diagnostic> {
-    // The forwarders know the status that the driver gave; cust's own errors have no other.
+    // The forwarders store the original status of the driver. Errors of `cust` itself have no other
+    // status.
     let status = match carbyne_driver_status() {
         0 => error as u32,
         status => status,
@@ -46,7 +47,7 @@ pub(super) fn failed(error: CudaError, what: &str) -> Box<Diagnostic> {
     of_status(status, what)
 }
 
-/// The same for a status as a number.
+/// The error for a status as a number.
 pub(super) fn of_status(status: u32, what: &str) -> Box<Diagnostic> {
     if status == STUB_LIBRARY && !is_open() {
         return missing();
@@ -56,31 +57,31 @@ pub(super) fn of_status(status: u32, what: &str) -> Box<Diagnostic> {
     {
         return refused(
             Code::OldDriver,
-            format!("the CUDA driver is too old: it lacks `{name}`"),
+            format!("the CUDA driver is too old: it does not have `{name}`"),
             "install a newer NVIDIA driver",
         );
     }
     let said = format!("{what}: {}", name_of(status));
     match status {
-        2 => refused(Code::GpuMemory, said, "choose smaller sizes, or end what else uses the GPU"),
+        2 => refused(Code::GpuMemory, said, "use smaller sizes, or end other programs on the GPU"),
         100 | 101 => refused(
             Code::NoGpu,
-            "the driver offers no GPU",
-            "see whether `nvidia-smi` lists one, and unset CUDA_VISIBLE_DEVICES",
+            "the driver finds no GPU",
+            "check that `nvidia-smi` lists a GPU, and unset CUDA_VISIBLE_DEVICES",
         ),
-        // No code for this GPU; PTX of a version that the driver does not know; driver and library
-        // of different versions.
-        209 => refused(Code::WrongGpu, said, "choose the `--arch` of this GPU"),
+        // 209: no code for this GPU. 222: PTX of a version that the driver does not know. 803, 804:
+        // driver and library of different versions.
+        209 => refused(Code::WrongGpu, said, "set `--arch` to the architecture of this GPU"),
         222 | 803 | 804 => refused(Code::OldDriver, said, "install a newer NVIDIA driver"),
         700 | 715..=719 => refused(
             Code::LaunchFailed,
             said,
-            "run `carbyne simulate`: it finds races, and accesses out of bounds or unaligned",
+            "run `carbyne simulate` to find races and accesses that are out of bounds or unaligned",
         ),
         701 => refused(
             Code::LaunchFailed,
             said,
-            "give the block fewer threads, registers or bytes of shared memory",
+            "reduce the threads, the registers or the shared memory of the block",
         ),
         _ => refused(
             Code::LaunchFailed,
@@ -99,20 +100,20 @@ fn lacks() -> Option<String> {
     Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
 }
 
-/// `CUDA_ERROR_ILLEGAL_ADDRESS`
+/// The name of a status: `CUDA_ERROR_ILLEGAL_ADDRESS`.
 fn name_of(status: u32) -> String {
     let mut name: *const c_char = ptr::null();
-    // SAFETY: `name` is a live pointer; the driver gives a static string, or leaves it null.
+    // SAFETY: `name` is a live pointer; the driver stores a static string or leaves it null.
     let known = unsafe { cuGetErrorName(status, &mut name) };
     if known != 0 || name.is_null() {
         return format!("status {status}");
     }
-    // SAFETY: as the driver says, a string that ends in NUL and lives as long as the driver.
+    // SAFETY: according to the driver, a string that ends in NUL and lives as long as the driver.
     unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
 }
 
-/// Whether a kernel did not end in time. From then on nothing of the driver's is freed: it would
-/// wait.
+/// Whether a kernel has exceeded its time limit. From then on no object of the driver is freed,
+/// because freeing would wait for the kernel.
 static HANGING: AtomicBool = AtomicBool::new(false);
 
 /// Notes that a kernel hangs.
@@ -120,12 +121,12 @@ pub(super) fn hangs() {
     HANGING.store(true, Ordering::Release);
 }
 
-/// Whether one does.
+/// Whether a kernel hangs.
 pub(super) fn is_hanging() -> bool {
     HANGING.load(Ordering::Acquire)
 }
 
-/// Something of the driver's, freed when dropped unless a kernel hangs.
+/// An object of the driver that is freed when dropped, unless a kernel hangs.
 pub(super) struct Kept<T>(ManuallyDrop<T>);
 
 impl<T> Kept<T> {

@@ -25,11 +25,11 @@ pub struct Function<'m> {
     usage: Usage,
 }
 
-/// From here on shared memory of a block must be asked for.
+/// Shared memory of a block above this size needs an opt-in.
 const SHARED_UNASKED: u32 = 48 << 10;
 
 impl Gpu {
-    /// Loads a compiled kernel; PTX is compiled by the driver.
+    /// Loads a compiled kernel. The driver compiles PTX.
     ///
     /// # Errors
     /// [`Code::WrongGpu`], [`Code::OldDriver`], [`Code::BadBinary`].
@@ -39,17 +39,20 @@ impl Gpu {
 }
 
 impl Module {
-    /// Loads a compiled kernel in the current context. `driver` is the version of CUDA that the
-    /// driver speaks.
+    /// Loads a compiled kernel in the current context. `driver` is the CUDA version of the driver.
     ///
     /// # Errors
-    /// Those of [`Gpu::load`].
+    /// The errors of [`Gpu::load`].
     pub(super) fn load(binary: &Binary, driver: (i32, i32)) -> Fallible<Module> {
         let loaded = match binary {
             Binary::Cubin(bytes) => Loaded::from_cubin(bytes, &[]),
             Binary::Ptx(text) => {
                 let text = CString::new(text.as_str()).map_err(|_| {
-                    refused(Code::BadBinary, "the PTX holds a NUL byte", "compile the kernel again")
+                    refused(
+                        Code::BadBinary,
+                        "the PTX contains a NUL byte",
+                        "compile the kernel again",
+                    )
                 })?;
                 Loaded::from_ptx_cstr(&text, &[])
             }
@@ -59,24 +62,29 @@ impl Module {
             if d.code == Code::LaunchFailed {
                 d.code = Code::BadBinary;
                 d.help = Some(
-                    "compile the kernel again, with a toolkit no newer than the driver".into(),
+                    "compile the kernel again, with a toolkit that is not newer than the driver"
+                        .into(),
                 );
             }
             let (major, minor) = driver;
-            d.note(format!("the driver is of CUDA {major}.{minor}"))
+            d.note(format!("the driver supports CUDA {major}.{minor}"))
         });
         Ok(Module { loaded: Kept::new(loaded.map_err(Box::new)?) })
     }
 
-    /// The kernel that was printed, ready for a launch with its shared memory.
+    /// The printed kernel, prepared for a launch with its shared memory.
     ///
     /// # Errors
-    /// [`Code::BadBinary`] where it is not in there, [`Code::LaunchFailed`] for more shared memory
-    /// than the GPU has.
+    /// [`Code::BadBinary`] if the module does not contain the kernel, [`Code::LaunchFailed`] for
+    /// more shared memory than the GPU has.
     pub fn function(&self, kernel: &CudaKernel, launch: Launch) -> Fallible<Function<'_>> {
         let name = kernel.name.clone();
         if name.contains('\0') {
-            return Err(refused(Code::BadBinary, "a kernel's name holds a NUL byte", "rename it"));
+            return Err(refused(
+                Code::BadBinary,
+                "a kernel's name contains a NUL byte",
+                "rename the kernel",
+            ));
         }
         let inner = self.loaded.get_function(&name).map_err(|e| {
             let mut d = failed(e, &format!("the kernel `{name}` is not in the module"));
@@ -87,7 +95,7 @@ impl Module {
         })?;
         if launch.shared > SHARED_UNASKED {
             let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // SAFETY: the function is of a live module.
+            // SAFETY: the function belongs to a live module.
             let status = unsafe {
                 sys::cuFuncSetAttribute(inner.to_raw(), which, launch.shared.cast_signed())
             };
@@ -110,8 +118,8 @@ impl Module {
 }
 
 impl Function<'_> {
-    /// Registers, static shared memory and local memory, as the driver says; spills it does not
-    /// say.
+    /// Registers, static shared memory and local memory, as the driver reports them. It does not
+    /// report spills.
     #[must_use]
     pub fn usage(&self) -> &Usage {
         &self.usage
@@ -125,7 +133,7 @@ impl Function<'_> {
         &self.inner
     }
 
-    /// That a launch has what the kernel takes.
+    /// Checks that a launch has the arguments of the kernel, and at least one thread.
     pub(super) fn takes(&self, launch: Launch, arguments: &Arguments) -> Fallible<()> {
         if arguments.len() == self.n_params && launch.block > 0 {
             return Ok(());

@@ -1,6 +1,6 @@
-//! Kernels in the context that other libraries of the process use: a device's primary context.
+//! Kernels in the context that other libraries of the process use: the primary context of a device.
 //!
-//! Kernels and memory are put into a stream of the caller.
+//! Kernels and allocations are enqueued in a stream of the caller.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::Module;
@@ -14,7 +14,7 @@ use std::ptr::null_mut;
 
 type Handle = *mut c_void;
 
-// Functions of driver/forwarders.rs, with statuses as integers: see `driver.rs`.
+// Functions of driver/forwarders.rs, with statuses as integers; see `driver.rs`.
 unsafe extern "C" {
     fn cuCtxGetCurrent(context: *mut Handle) -> u32;
     fn cuCtxPushCurrent_v2(context: Handle) -> u32;
@@ -45,7 +45,7 @@ unsafe extern "C" {
     fn cuStreamSynchronize(stream: Handle) -> u32;
 }
 
-/// `CUmemPoolProps`: memory that lies on a device and is shared with no other process.
+/// `CUmemPoolProps`: memory on a device that no other process shares.
 #[repr(C)]
 struct PoolProperties {
     allocation: u32,
@@ -65,8 +65,8 @@ const RELEASE_THRESHOLD: u32 = 4;
 
 /// The kernels of a program on a device, in its primary context.
 ///
-/// Neither context nor module is ever given back: other libraries may still use the memory that
-/// kernels write when the process ends.
+/// Context and module are never released: when the process ends, other libraries may still use
+/// memory that kernels write.
 pub struct Loaded {
     device: i32,
     context: Context,
@@ -75,30 +75,30 @@ pub struct Loaded {
     pool: Handle,
 }
 
-// SAFETY: handles of the driver may be used by any thread.
+// SAFETY: any thread may use handles of the driver.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: any thread may use handles of the driver.
 unsafe impl Send for Loaded {}
-// SAFETY: as above; the driver synchronizes its calls.
+// SAFETY: any thread may use handles of the driver, and the driver synchronizes its calls.
 unsafe impl Sync for Loaded {}
 
-/// The primary context of a device, which is never given back.
+/// The primary context of a device, which is never released.
 #[derive(Copy, Clone)]
 pub struct Context(Handle);
 
-/// The context of a device, current until this is dropped.
+/// A guard that keeps the context of a device current until it is dropped.
 pub struct Entered(());
 
 impl Drop for Entered {
     fn drop(&mut self) {
         let mut context = null_mut();
-        // SAFETY: a context was pushed when this was made.
+        // SAFETY: a context was pushed when the guard was created.
         unsafe { cuCtxPopCurrent_v2(&mut context) };
     }
 }
 
 impl Context {
-    /// Makes the device's context that of this thread, if it is not already.
+    /// Makes the device's context current in this thread, unless it is current already.
     ///
     /// # Errors
     /// [`Code::LaunchFailed`] after a fork, or if the context was destroyed.
@@ -114,19 +114,19 @@ impl Context {
         Ok(Some(Entered(())))
     }
 
-    /// Waits until all work of a stream has ended.
+    /// Waits until all work in a stream is complete.
     ///
     /// # Errors
     /// [`Code::LaunchFailed`].
     pub fn wait(&self, stream: u64) -> Fallible<()> {
         let _entered = self.enter()?;
         // SAFETY: the stream is alive.
-        done(unsafe { cuStreamSynchronize(stream_of(stream)) }, "the kernels did not end")
+        done(unsafe { cuStreamSynchronize(stream_of(stream)) }, "the kernels failed")
     }
 }
 
 impl Loaded {
-    /// Loads kernels on the CUDA device of that number, whose primary context is made if there is
+    /// Loads kernels on the CUDA device with this index. Creates its primary context if it has
     /// none.
     ///
     /// # Errors
@@ -137,22 +137,23 @@ impl Loaded {
         let device = device.cast_signed();
         let mut context = null_mut();
         // SAFETY: the device exists.
-        done(unsafe { cuDevicePrimaryCtxRetain(&mut context, device) }, "no context can be made")?;
+        let status = unsafe { cuDevicePrimaryCtxRetain(&mut context, device) };
+        done(status, "no context can be created")?;
         let context = Context(context);
         let mut loaded =
             Loaded { device, context, functions: vec![], names: vec![], pool: null_mut() };
         let _entered = context.enter()?;
-        // It is never unloaded: kernels may still run when this is dropped.
+        // Never unloaded: kernels may still run when this is dropped.
         let module = ManuallyDrop::new(Module::load(binary, driver)?);
         for kernel in kernels {
-            let function = module.function(kernel, Launch::of(kernel, 0)?)?;
+            let function = module.function(kernel, Launch::of_kernel(kernel, 0)?)?;
             loaded.functions.push(function.inner().to_raw().cast());
             loaded.names.push(kernel.name.clone());
         }
         Ok(loaded)
     }
 
-    /// The number of the device.
+    /// The index of the device.
     #[must_use]
     pub fn device(&self) -> i32 {
         self.device
@@ -164,13 +165,13 @@ impl Loaded {
         self.context
     }
 
-    /// Puts a launch into a stream of the device, whose context is current: 0 is the legacy default
-    /// stream.
+    /// Enqueues a launch in a stream of the device, whose context is current. Stream 0 is the
+    /// legacy default stream.
     ///
     /// # Safety
-    /// `arguments` has a pointer for each parameter of the kernel, to as many bytes as it has, and
-    /// addresses among these are those of memory that the kernel may access as it does. The stream
-    /// is alive.
+    /// `arguments` has one pointer per parameter of the kernel, to as many bytes as the parameter
+    /// has. Addresses among them are those of memory that the kernel may access. The stream is
+    /// alive.
     ///
     /// # Errors
     /// [`Code::LaunchFailed`].
@@ -182,7 +183,8 @@ impl Loaded {
         stream: u64,
     ) -> Fallible<()> {
         let Launch { grid, block, shared } = launch;
-        // SAFETY: as the caller states; the function is of a module that is never unloaded.
+        // SAFETY: the caller guarantees it; the function belongs to a module that is never
+        // unloaded.
         let status = unsafe {
             let (stream, arguments) = (stream_of(stream), arguments.as_mut_ptr());
             let function = self.functions[kernel];
@@ -194,7 +196,7 @@ impl Loaded {
         }
     }
 
-    /// Allocates memory that work in the stream may use from here on. The context is current.
+    /// Allocates memory that later work in the stream may use. The context is current.
     ///
     /// # Errors
     /// [`Code::GpuMemory`], [`Code::LaunchFailed`].
@@ -203,25 +205,25 @@ impl Loaded {
             self.pool = pool(self.device)?;
         }
         let (mut address, bytes) = (0, usize::try_from(bytes).unwrap_or(usize::MAX));
-        // SAFETY: the pool is ours.
+        // SAFETY: the pool belongs to this object.
         let status =
             unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.pool, stream_of(stream)) };
         done(status, &format!("a workspace of {bytes} bytes cannot be allocated"))?;
         Ok(address)
     }
 
-    /// Frees memory of [`Loaded::allocate`] after the work that is in the stream now. The context
-    /// is current.
+    /// Frees memory of [`Loaded::allocate`] after the work that is currently in the stream. The
+    /// context is current.
     ///
     /// # Errors
     /// [`Code::LaunchFailed`].
     pub fn free(&self, address: u64, stream: u64) -> Fallible<()> {
-        // SAFETY: the address is one that was allocated, and later work does not use it.
+        // SAFETY: the address was allocated, and later work does not use it.
         done(unsafe { cuMemFreeAsync(address, stream_of(stream)) }, "memory cannot be freed")
     }
 }
 
-/// A pool that keeps what is freed.
+/// A memory pool that keeps freed memory.
 fn pool(device: i32) -> Fallible<Handle> {
     let mut pool = null_mut();
     let properties = PoolProperties {
@@ -233,11 +235,11 @@ fn pool(device: i32) -> Fallible<Handle> {
         most: 0,
         reserved: [0; 56],
     };
-    // SAFETY: the properties are as `cuda.h` lays them out.
-    done(unsafe { cuMemPoolCreate(&mut pool, &properties) }, "no pool of memory can be made")?;
+    // SAFETY: the layout of the properties is that of `cuda.h`.
+    done(unsafe { cuMemPoolCreate(&mut pool, &properties) }, "no memory pool can be created")?;
     // SAFETY: the value of this attribute has 64 bits.
     let status = unsafe { cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, &u64::MAX) };
-    done(status, "a pool of memory cannot be set up")?;
+    done(status, "a memory pool cannot be configured")?;
     Ok(pool)
 }
 
@@ -252,16 +254,16 @@ fn done(status: u32, what: &str) -> Fallible<()> {
     }
 }
 
-/// An error of the driver in a process whose other parts use it, too.
+/// An error of the driver in a process in which other libraries use it, too.
 fn failed(status: u32, what: &str) -> Box<Diagnostic> {
-    /// `CUDA_ERROR_NOT_INITIALIZED`, which a process gets that was forked from one that used the
+    /// `CUDA_ERROR_NOT_INITIALIZED`, the status in a process that was forked from one that used the
     /// driver.
     const NOT_INITIALIZED: u32 = 3;
     match status {
         NOT_INITIALIZED => refused(
             Code::LaunchFailed,
             format!("{what}: the driver is not initialized"),
-            "a forked process cannot use CUDA: start it by `spawn`",
+            "start the process by `spawn`: a forked process cannot use CUDA",
         ),
         status => of_status(status, what),
     }

@@ -9,19 +9,19 @@ use cust::context::CurrentContext;
 use cust::memory::{CopyDestination, DeviceBuffer};
 use cust::sys;
 
-/// Bytes in the GPU's memory, freed when dropped.
+/// A buffer in the GPU's memory, which is freed when dropped.
 pub struct Buffer {
     bytes: Kept<DeviceBuffer<u8>>,
 }
 
 impl Gpu {
-    /// Memory of that many bytes, aligned to 256, with arbitrary contents.
+    /// Allocates memory of this size, aligned to 256 bytes, with arbitrary contents.
     ///
     /// # Errors
     /// [`Code::GpuMemory`].
     pub fn allocate(&self, bytes: usize) -> Fallible<Buffer> {
-        // SAFETY: any bytes are a `u8`, and reading them before they are written is no more than
-        // odd.
+        // SAFETY: all bytes are valid values of `u8`. Reading them before they are written gives
+        // arbitrary values.
         let bytes = unsafe { DeviceBuffer::uninitialized(bytes.max(1)) };
         let bytes = bytes.map_err(|e| failed(e, "the GPU's memory cannot be allocated"))?;
         Ok(Buffer { bytes: Kept::new(bytes) })
@@ -29,42 +29,42 @@ impl Gpu {
 }
 
 impl Buffer {
-    /// How many bytes it has.
+    /// The size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Never: a buffer has at least one byte.
+    /// Always false: a buffer has at least one byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its address on the GPU.
+    /// The address on the GPU.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.bytes.as_device_ptr().as_raw()
     }
 
-    /// Replaces its contents.
+    /// Replaces the contents.
     ///
     /// # Errors
-    /// [`Code::BadInput`] for another number of bytes; what the driver refuses.
+    /// [`Code::BadInput`] for another number of bytes; errors of the driver.
     pub fn write(&mut self, bytes: &[u8]) -> Fallible<()> {
         self.fits(bytes.len())?;
         let copied = self.bytes.copy_from(bytes);
-        // The call returns when the driver has the bytes, which is before the GPU has them; our
-        // stream waits for no other.
+        // The copy returns when the driver has the bytes, which may be before the GPU has them. The
+        // GPU's stream does not wait for other streams.
         let copied = copied.and_then(|()| CurrentContext::synchronize());
         copied.map_err(|e| failed(e, "memory cannot be copied to the GPU"))
     }
 
-    /// Reads its contents.
+    /// Reads the contents.
     ///
     /// # Errors
-    /// [`Code::BadInput`] for another number of bytes; what the driver refuses, among it the
-    /// failure of a kernel before.
+    /// [`Code::BadInput`] for another number of bytes; errors of the driver, including the failure
+    /// of an earlier kernel.
     pub fn read(&self, bytes: &mut [u8]) -> Fallible<()> {
         self.fits(bytes.len())?;
         self.bytes.copy_to(bytes).map_err(|e| failed(e, "memory cannot be copied from the GPU"))
@@ -74,12 +74,12 @@ impl Buffer {
         if n == self.len() {
             return Ok(());
         }
-        let text = format!("{n} bytes do not fit a buffer of {}", self.len());
-        let help = "give as many bytes as the buffer was made for";
+        let text = format!("{n} bytes do not fit a buffer of {} bytes", self.len());
+        let help = "use exactly as many bytes as the buffer has";
         Err(Box::new(Diagnostic::new(Code::BadInput, Default::default(), text).help(help)))
     }
 
-    /// Writes one byte everywhere, in the order of the GPU's stream; does not wait.
+    /// Sets all bytes to one value, in the order of the GPU's stream, without waiting.
     pub(super) fn fill_later(&self, gpu: &Gpu, byte: u8) -> Fallible<()> {
         // SAFETY: the address and the length are those of live memory.
         let status = unsafe {

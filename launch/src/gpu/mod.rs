@@ -1,11 +1,9 @@
-//! One GPU through the CUDA driver.
+//! One GPU, through the CUDA driver.
 //!
-//! - `driver`: statuses of the driver and what they mean for a person; things that outlive a hung
-//!   kernel.
-//! - `memory`: [`Buffer`]. `kernel`: [`Module`], [`Function`]. `timed`: what is put into the
-//!   stream, and what it takes.
-//! - `loaded`, `devices`: [`Loaded`] and [`Devices`], kernels that are launched beside other
-//!   libraries of a process.
+//! - `driver`: statuses of the driver as diagnostics; objects that outlive a hung kernel.
+//! - `memory`: [`Buffer`]. `kernel`: [`Module`], [`Function`]. `timed`: work in the stream and its
+//!   time.
+//! - `loaded`, `devices`: [`Loaded`] and [`Devices`], kernels beside other libraries of a process.
 //! - `tensor_map`: the encoder of tensor maps. `cublas`: products of NVIDIA's library.
 
 mod cublas;
@@ -32,27 +30,27 @@ use cust::stream::{Stream, StreamFlags};
 use cust::{CudaApiVersion, CudaFlags};
 use driver::{Kept, failed};
 
-/// What a GPU is.
+/// The properties of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// As the driver calls it.
+    /// The name that the driver reports.
     pub name: String,
     /// Major and minor compute capability.
     pub capability: (u32, u32),
-    /// Major and minor version of CUDA that the driver speaks.
+    /// Major and minor CUDA version that the driver supports.
     pub driver: (i32, i32),
-    /// Bytes of its memory.
+    /// Size of its memory, in bytes.
     pub memory: u64,
-    /// Bytes of its L2 cache.
+    /// Size of its L2 cache, in bytes.
     pub l2: usize,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
 }
 
-/// The oldest driver that is spoken to: CUDA 11.2's.
+/// The oldest supported driver: that of CUDA 11.2.
 const OLDEST_DRIVER: (i32, i32) = (11, 2);
 
-/// Asks the driver about its GPU of this number. No context is made.
+/// Returns the properties of the GPU with this index. No context is created.
 ///
 /// # Errors
 /// [`Code::NoDriver`], [`Code::NoGpu`], [`Code::OldDriver`].
@@ -60,9 +58,9 @@ pub fn info(number: u32) -> Fallible<DeviceInfo> {
     if !driver::is_open() {
         return Err(driver::missing());
     }
-    cust::init(CudaFlags::empty()).map_err(|e| failed(e, "the driver does not start"))?;
+    cust::init(CudaFlags::empty()).map_err(|e| failed(e, "the driver cannot be started"))?;
     let version = CudaApiVersion::get();
-    let version = version.map_err(|e| failed(e, "the driver does not tell its version"))?;
+    let version = version.map_err(|e| failed(e, "the driver does not report its version"))?;
     let driver = (version.major(), version.minor());
     if driver < OLDEST_DRIVER {
         return Err(old_driver(driver, OLDEST_DRIVER));
@@ -72,13 +70,13 @@ pub fn info(number: u32) -> Fallible<DeviceInfo> {
         return Err(refused(
             Code::NoGpu,
             match n {
-                0 => "the driver offers no GPU".to_owned(),
-                n => format!("there is no GPU number {number}, the driver offers {n}"),
+                0 => "the driver finds no GPU".to_owned(),
+                n => format!("there is no GPU {number}; the driver finds {n}"),
             },
-            "choose one that `nvidia-smi` lists with `--gpu N`, and unset CUDA_VISIBLE_DEVICES",
+            "choose a GPU that `nvidia-smi` lists with `--gpu N`, and unset CUDA_VISIBLE_DEVICES",
         ));
     }
-    let asked = "the GPU does not answer";
+    let asked = "the GPU does not respond";
     let device = Device::get_device(number).map_err(|e| failed(e, asked))?;
     let attribute = |which| {
         let value = device.get_attribute(which).map_err(|e| failed(e, asked))?;
@@ -97,7 +95,7 @@ pub fn info(number: u32) -> Fallible<DeviceInfo> {
     })
 }
 
-/// A GPU with a context and a stream of its own.
+/// A GPU with its own context and stream.
 pub struct Gpu {
     // Dropped in this order.
     stream: Kept<Stream>,
@@ -106,31 +104,31 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens the driver and its GPU of this number.
+    /// Opens the driver and the GPU with this index.
     ///
     /// # Errors
     /// [`Code::NoDriver`], [`Code::NoGpu`], [`Code::OldDriver`].
     pub fn open(number: u32) -> Fallible<Gpu> {
         let info = info(number)?;
         let device =
-            Device::get_device(number).map_err(|e| failed(e, "the GPU does not answer"))?;
-        let context =
-            cust::context::Context::new(device).map_err(|e| failed(e, "no context can be made"))?;
+            Device::get_device(number).map_err(|e| failed(e, "the GPU does not respond"))?;
+        let context = cust::context::Context::new(device)
+            .map_err(|e| failed(e, "no context can be created"))?;
         let stream = Stream::new(StreamFlags::NON_BLOCKING, None);
-        let stream = stream.map_err(|e| failed(e, "no stream can be made"))?;
+        let stream = stream.map_err(|e| failed(e, "no stream can be created"))?;
         Ok(Gpu { stream: Kept::new(stream), _context: Kept::new(context), info })
     }
 
-    /// What it is.
+    /// The properties of the GPU.
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    /// Makes sure that the driver runs what a compiler of this CUDA version makes.
+    /// Checks that the driver runs code of a compiler of this CUDA version.
     ///
     /// # Errors
-    /// [`Code::OldDriver`]: minor versions may differ, an older major one does not do.
+    /// [`Code::OldDriver`] if the driver has an older major version. Minor versions may differ.
     pub fn runs_code_of(&self, compiler: (i32, i32)) -> Fallible<()> {
         match self.info.driver.0 < compiler.0 {
             true => Err(old_driver(self.info.driver, (compiler.0, 0))),
@@ -143,7 +141,7 @@ fn old_driver(is: (i32, i32), wanted: (i32, i32)) -> Box<carbyne_ir::diag::Diagn
     refused(
         Code::OldDriver,
         format!(
-            "the CUDA driver is of version {}.{}, and {}.{} is needed",
+            "the CUDA driver supports version {}.{}, but {}.{} is needed",
             is.0, is.1, wanted.0, wanted.1
         ),
         "install a newer NVIDIA driver, or compile with an older NVRTC and pass `--cubin FILE`",

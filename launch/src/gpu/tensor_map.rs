@@ -1,6 +1,6 @@
 //! The encoder of tensor maps, which TMA instructions read.
 //!
-//! `cust` does not bind it; the forwarders do.
+//! `cust` does not bind it; `driver/forwarders.rs` does.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::driver::of_status;
@@ -26,7 +26,7 @@ unsafe extern "C" {
     ) -> u32;
 }
 
-/// An encoded tensor map, 128 bytes at a multiple of 64.
+/// An encoded tensor map: 128 bytes, aligned to 64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct TensorMap {
@@ -34,21 +34,24 @@ pub struct TensorMap {
 }
 
 impl TensorMap {
-    /// A map of a tensor on the GPU. Nothing is interleaved, elements outside read as 0.
+    /// Encodes the tensor map of a tensor on the GPU, without interleaving. Elements outside are
+    /// read as 0.
     ///
     /// # Errors
-    /// [`Code::OldDriver`] where the driver has no tensor maps, [`Code::LaunchFailed`] for a map
-    /// that it refuses.
+    /// [`Code::OldDriver`] if the driver has no tensor maps, [`Code::LaunchFailed`] for a map that
+    /// it refuses.
     pub fn encode(values: &MapValues) -> Fallible<TensorMap> {
         let MapValues { address, data_type, extents, strides, sizes, swizzle, promotion } = values;
         let rank = extents.len();
         if !(1..=5).contains(&rank) || strides.len() + 1 != rank || sizes.len() != rank {
-            let text = format!("no tensor map has {rank} modes with so many strides and boxes");
-            return Err(refused(Code::LaunchFailed, text, "give the tensor map from 1 to 5 modes"));
+            let (s, b) = (strides.len(), sizes.len());
+            let text =
+                format!("a tensor map cannot have {rank} modes, {s} strides and {b} box extents");
+            return Err(refused(Code::LaunchFailed, text, "give the tensor map 1 to 5 modes"));
         }
         let mut map = TensorMap { words: [0; 16] };
         let ones = [1u32; 5];
-        // SAFETY: `map` is 128 bytes at a multiple of 64, the arrays are as long as the rank says
+        // SAFETY: `map` is 128 bytes at a multiple of 64, the arrays have the length of the rank
         // (strides one less), and the driver keeps none of them.
         let status = unsafe {
             cuTensorMapEncodeTiled(
@@ -72,7 +75,7 @@ impl TensorMap {
         }
     }
 
-    /// Its 128 bytes, an argument of a launch.
+    /// The 128 bytes, as an argument of a launch.
     #[must_use]
     pub fn words(&self) -> [u64; 16] {
         self.words

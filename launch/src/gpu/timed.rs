@@ -1,4 +1,4 @@
-//! What is put into the stream, and what it takes.
+//! Work in the GPU's stream, and measurements of its time.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::driver::{Kept, failed, hangs, is_hanging};
@@ -11,30 +11,30 @@ use cust::event::{Event, EventFlags, EventStatus};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Something that can be put into the GPU's stream, again and again.
+/// Work that can be enqueued in the GPU's stream repeatedly.
 pub trait Work {
-    /// What messages call it, such as "the kernel `gemm`".
+    /// The name in messages, such as "the kernel `gemm`".
     fn name(&self) -> &str;
 
-    /// Puts it into the stream once, and does not wait for it.
+    /// Enqueues the work in the stream once, without waiting for it.
     ///
     /// # Errors
-    /// What the driver or a library refuses.
+    /// Errors of the driver or of a library.
     fn enqueue(&self, gpu: &Gpu) -> Fallible<()>;
 }
 
-/// Kernels, each with its launch and its arguments, that run one behind another.
+/// Kernels that run one after another, each with its launch and its arguments.
 pub struct Sequence<'f> {
     name: String,
     parts: Vec<(&'f Function<'f>, Launch, LaidOut)>,
 }
 
 impl<'f> Sequence<'f> {
-    /// Of one kernel.
+    /// A sequence of one kernel.
     ///
     /// # Errors
-    /// [`Code::LaunchFailed`] where the arguments are not those of the kernel.
-    pub fn of(
+    /// [`Code::LaunchFailed`] if the arguments do not fit the kernel.
+    pub fn new(
         function: &'f Function<'f>,
         launch: Launch,
         arguments: &Arguments,
@@ -43,10 +43,10 @@ impl<'f> Sequence<'f> {
         Sequence { name, parts: vec![] }.then(function, launch, arguments)
     }
 
-    /// The same, and another kernel behind it.
+    /// Appends another kernel.
     ///
     /// # Errors
-    /// As for [`Sequence::of`].
+    /// The errors of [`Sequence::new`].
     pub fn then(
         mut self,
         function: &'f Function<'f>,
@@ -68,7 +68,7 @@ impl Work for Sequence<'_> {
         let mut parts = self.parts.iter().filter(|(_, launch, _)| launch.grid > 0);
         parts.try_for_each(|(function, launch, arguments)| {
             // SAFETY: the driver copies the arguments before it returns, and never more than
-            // `LaidOut` has; the function is of a live module.
+            // `LaidOut` has; the function belongs to a live module.
             let launched = unsafe {
                 gpu.stream.launch(
                     function.inner(),
@@ -84,30 +84,30 @@ impl Work for Sequence<'_> {
     }
 }
 
-/// Pieces of work that lie in the stream at once, at most: with their events and flushes fewer than
-/// the driver takes before it blocks.
+/// Maximum number of pieces of work in the stream. With their events and flushes these are fewer
+/// than the number at which the driver blocks.
 const IN_FLIGHT: usize = 192;
 
 impl Gpu {
-    /// Does a piece of work and waits for its end, for so long at most.
+    /// Executes a piece of work and waits for its end, at most for `patience`.
     ///
-    /// Whatever a kernel does, it does to the GPU's memory, to which there are no references: what
-    /// it gets wrong ends in an error or in wrong numbers.
+    /// A kernel accesses only memory of the GPU, to which there are no references. A wrong kernel
+    /// therefore ends in an error or in wrong numbers.
     ///
     /// # Errors
-    /// [`Code::LaunchFailed`], [`Code::Unending`]. After the latter the GPU is of no more use to
-    /// this process, and nothing is freed.
+    /// [`Code::LaunchFailed`], [`Code::Unending`]. After `Unending` this process can no longer use
+    /// the GPU, and nothing is freed.
     pub fn run(&self, work: &dyn Work, patience: Duration) -> Fallible<()> {
         let done = event(EventFlags::DISABLE_TIMING)?;
         work.enqueue(self)?;
-        done.record(&self.stream).map_err(|e| failed(e, "the GPU cannot be waited for"))?;
+        done.record(&self.stream).map_err(|e| failed(e, "the GPU does not accept an event"))?;
         wait(&done, work.name(), patience)
     }
 
-    /// Launches a kernel and waits for its end, for so long at most.
+    /// Launches a kernel and waits for its end, at most for `patience`.
     ///
     /// # Errors
-    /// As for [`Gpu::run`].
+    /// The errors of [`Gpu::run`].
     pub fn launch(
         &self,
         function: &Function<'_>,
@@ -115,11 +115,11 @@ impl Gpu {
         arguments: &Arguments,
         patience: Duration,
     ) -> Fallible<()> {
-        self.run(&Sequence::of(function, launch, arguments)?, patience)
+        self.run(&Sequence::new(function, launch, arguments)?, patience)
     }
 
-    /// Whether anything more can be done on it. After a kernel that does not end, and after one
-    /// that the GPU has ended, nothing can; one that could not be launched does no harm.
+    /// Whether the GPU can still be used. It cannot after a kernel that hangs, or after one that
+    /// the GPU aborted. A kernel that could not be launched does no harm.
     #[must_use]
     pub fn is_usable(&self) -> bool {
         let answers = || {
@@ -130,13 +130,13 @@ impl Gpu {
         !is_hanging() && answers().is_ok()
     }
 
-    /// Does pieces of work in turn and measures each, in seconds, in their order. Before each the
-    /// L2 cache is flushed, by writing `flush`, which is larger. Many lie in the stream before the
-    /// first has ended, so that the GPU is never idle. `patience` is for each of them, from the end
-    /// of the one before.
+    /// Executes pieces of work in turn, and returns the time of each in seconds, in their order.
+    /// Before each one the L2 cache is flushed by writing `flush`, which must be larger. Many
+    /// pieces are enqueued before the first one ends, so that the GPU is never idle. `patience`
+    /// limits each piece, from the end of the previous one.
     ///
     /// # Errors
-    /// As for [`Gpu::run`].
+    /// The errors of [`Gpu::run`].
     pub fn time_in_turn<'w>(
         &self,
         works: impl IntoIterator<Item = &'w dyn Work>,
@@ -168,11 +168,11 @@ impl Gpu {
         Ok(seconds)
     }
 
-    /// Does a piece of work again and again and measures it, after a few times that are not
-    /// measured; as [`Gpu::time_in_turn`].
+    /// Executes a piece of work repeatedly and measures it, after a few executions that are not
+    /// measured. Measures as [`Gpu::time_in_turn`].
     ///
     /// # Errors
-    /// As for [`Gpu::run`].
+    /// The errors of [`Gpu::run`].
     pub fn time(
         &self,
         work: &dyn Work,
@@ -186,11 +186,11 @@ impl Gpu {
         Ok(Timing::new(seconds.into_iter().skip(WARM).collect()))
     }
 
-    /// Does a piece of work without a pause for so long, and measures each time; as
-    /// [`Gpu::time_in_turn`].
+    /// Executes a piece of work without pauses for the time `long`, and measures each execution.
+    /// Measures as [`Gpu::time_in_turn`].
     ///
     /// # Errors
-    /// As for [`Gpu::run`].
+    /// The errors of [`Gpu::run`].
     pub fn time_for(
         &self,
         work: &dyn Work,
@@ -203,12 +203,12 @@ impl Gpu {
         self.time_in_turn(more, flush, patience)
     }
 
-    /// Does a piece of work without a pause until what it takes has settled, or `most` has passed:
-    /// a card that has worked for a while is warmer, and its clocks lower. `one` is what it takes
-    /// about, in seconds. Measures as [`Gpu::time_in_turn`].
+    /// Executes a piece of work without pauses until its time has settled, or until `most` has
+    /// passed: a card under load becomes warmer, and its clock lower. `one` is the approximate time
+    /// of one execution in seconds. Measures as [`Gpu::time_in_turn`].
     ///
     /// # Errors
-    /// As for [`Gpu::run`].
+    /// The errors of [`Gpu::run`].
     pub fn sustain(
         &self,
         work: &dyn Work,
@@ -216,9 +216,9 @@ impl Gpu {
         flush: &Buffer,
         patience: Duration,
     ) -> Fallible<Sustained> {
-        /// Seconds of work that are measured together.
+        /// Seconds of one window of measurements.
         const WINDOW: f64 = 0.1;
-        /// Pieces of work that are measured together, at most.
+        /// Maximum number of executions in one window.
         const MOST: f64 = 512.0;
         let n = (WINDOW / one.max(1e-9)).clamp(2.0, MOST) as usize;
         let began = Instant::now();
@@ -235,7 +235,7 @@ impl Gpu {
         }
     }
 
-    /// A buffer that is larger than the L2 cache, for what flushes it.
+    /// A buffer that is larger than the L2 cache, for flushing it.
     ///
     /// # Errors
     /// [`Code::GpuMemory`].
@@ -255,7 +255,7 @@ impl Between {
         Ok(Between { start: event(EventFlags::DEFAULT)?, end: event(EventFlags::DEFAULT)? })
     }
 
-    /// Waits for the second one; seconds from the first.
+    /// Waits for the second event, and returns the seconds since the first.
     fn seconds(&self, work: &dyn Work, patience: Duration) -> Fallible<f64> {
         wait(&self.end, work.name(), patience)?;
         Ok(f64::from(self.end.elapsed_time_f32(&self.start).map_err(untimed)?) / 1e3)
@@ -263,14 +263,14 @@ impl Between {
 }
 
 fn event(flags: EventFlags) -> Fallible<Kept<Event>> {
-    Event::new(flags).map(Kept::new).map_err(|e| failed(e, "no event can be made"))
+    Event::new(flags).map(Kept::new).map_err(|e| failed(e, "no event can be created"))
 }
 
 fn untimed(error: CudaError) -> Box<Diagnostic> {
     failed(error, "the GPU cannot be timed")
 }
 
-/// Waits for an event without blocking in the driver, which would have no end.
+/// Waits for an event by polling, because blocking in the driver would have no limit.
 fn wait(event: &Event, what: &str, patience: Duration) -> Fallible<()> {
     let began = Instant::now();
     loop {
@@ -285,10 +285,11 @@ fn wait(event: &Event, what: &str, patience: Duration) -> Fallible<()> {
             return Err(refused(
                 Code::Unending,
                 format!("{what} has not ended after {:.0} s", patience.as_secs_f64()),
-                "run `carbyne simulate`: it finds barriers that not all threads reach; or raise `--timeout`",
+                "run `carbyne simulate` to find barriers that not all threads reach, or raise \
+                 `--timeout`",
             ));
         }
-        // Short kernels end within the first checks.
+        // Short kernels end within the first polls.
         match elapsed < Duration::from_millis(5) {
             true => std::thread::yield_now(),
             false => std::thread::sleep(Duration::from_micros(200)),

@@ -482,7 +482,7 @@ Move @copy <<<#grid, #cta>>> (%A) -> (%B) {
     // Elements that a vector access cannot reach.
     let e = bad(&text.replace("(3,1)", "(1,32)"), Code::AtomMismatch);
     assert!(
-        e.label.contains("values of operand S are runs of 2 consecutive elements"),
+        e.label.contains("values of operand S must be runs of 2 consecutive elements"),
         "{}",
         e.label
     );

@@ -36,10 +36,10 @@ fn groups_without_common_operands_have_no_meaning() {
 #[test]
 fn atoms_must_fit() {
     for (atom, code, label) in [
-        ("ld.shared.b32", Code::AtomMismatch, "operand S lies in SH, found GL"),
-        ("ld.global.b64", Code::AtomMismatch, "operand S has 2 values a thread, found 1"),
+        ("ld.shared.b32", Code::AtomMismatch, "operand S must lie in SH, but lies in GL"),
+        ("ld.global.b64", Code::AtomMismatch, "operand S has 2 values per thread, found 1"),
         ("fma.f32", Code::AtomMismatch, "computes MatMul"),
-        ("ldmatrix.x4.b16", Code::AtomMismatch, "operand S is b16, found f32"),
+        ("ldmatrix.x4.b16", Code::AtomMismatch, "operand S must be b16, but is f32"),
         ("ld.golbal.b32", Code::UnknownAtom, ""),
     ] {
         let text = kernel(&format!(

@@ -60,7 +60,7 @@ fn wrong_tiles_show_in_values() {
 fn tiles_without_a_descriptor_are_refused() {
     let e = broken("swizzle=(1,4,3)", "swizzle=(2,4,3)");
     assert_eq!(e.code, Code::AtomMismatch, "{e}");
-    assert!(e.label.contains("its rows of 32 bytes are those of 32B swizzle"), "{}", e.label);
+    assert!(e.label.contains("rows of 32 bytes need 32B swizzle"), "{}", e.label);
     // Warps of one group name different stages.
     let e = broken("(%ar[_, 1], %Bs[1])", "(%ar[_, 1], %Bs[@k % 2])");
     assert_eq!(e.code, Code::AtomMismatch, "{e}");

@@ -257,8 +257,9 @@ fn timed(
     let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
     let arena = &chain.program.arena;
     let number = |b| trial.image(b);
-    let arguments = Arguments::of(kernel, arena, address, number, |v| trial.symbol(v), encode)?;
-    let launch = Launch::of(kernel, 1)?;
+    let arguments =
+        Arguments::for_kernel(kernel, arena, address, number, |v| trial.symbol(v), encode)?;
+    let launch = Launch::of_kernel(kernel, 1)?;
     let function = module.function(kernel, launch)?;
     let clocks = clocks.and_then(|i| buffers.get(i)).map(|(_, on_gpu)| on_gpu);
     let launched = || gpu.launch(&function, launch, &arguments, patience);

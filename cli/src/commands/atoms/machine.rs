@@ -248,8 +248,9 @@ fn timed(
     }
     let address = |b| buffers.iter().find(|(id, _)| *id == b).map(|(_, on)| on.address());
     let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
-    let arguments = Arguments::of(kernel, &program.arena, address, |_| None, |_| None, encode)?;
-    let launch = Launch::of(kernel, kernel.grid.as_const().unwrap_or(1))?;
+    let arguments =
+        Arguments::for_kernel(kernel, &program.arena, address, |_| None, |_| None, encode)?;
+    let launch = Launch::of_kernel(kernel, kernel.grid.as_const().unwrap_or(1))?;
     let function = module.function(kernel, launch)?;
     let clocks = clocks.and_then(|i| buffers.get(i)).map(|(_, on_gpu)| on_gpu);
     let launched = || gpu.launch(&function, launch, &arguments, patience);

@@ -314,8 +314,9 @@ impl Device {
         let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
         let symbol = |v| given.trial.symbol(v);
         let number = |b| given.trial.image(b);
-        let arguments = Arguments::of(kernel, &program.arena, address, number, symbol, encode)?;
-        let launch = Launch::of(kernel, probed.probe.blocks)?;
+        let arguments =
+            Arguments::for_kernel(kernel, &program.arena, address, number, symbol, encode)?;
+        let launch = Launch::of_kernel(kernel, probed.probe.blocks)?;
         let function = module.function(kernel, launch)?;
         gpu.launch(&function, launch, &arguments, patience)?;
         let mut found = BTreeMap::new();

@@ -92,7 +92,7 @@ impl Loaded {
                     addresses.insert(buffer, own.address());
                 }
             }
-            let arguments = Arguments::of(
+            let arguments = Arguments::for_kernel(
                 kernel,
                 &built.program.arena,
                 |b| addresses.get(&b).copied(),
@@ -100,7 +100,7 @@ impl Loaded {
                 |v| trial.symbol(v),
                 |map: &MapValues| TensorMap::encode(map).map(|map| map.words()),
             )?;
-            let launch = Launch::of(kernel, blocks_of(trial, kernel, compiled.spec)?)?;
+            let launch = Launch::of_kernel(kernel, blocks_of(trial, kernel, compiled.spec)?)?;
             modules.push(gpu.load(&compiled.binary)?);
             calls.push((launch, arguments));
         }
@@ -128,7 +128,7 @@ impl Loaded {
             let d = Diagnostic::new(Code::LaunchFailed, Default::default(), "there are no kernels");
             return Err(Box::new(d.help("add a spec at the top level of the file")));
         };
-        let sequence = Sequence::of(first, *launch, arguments)?;
+        let sequence = Sequence::new(first, *launch, arguments)?;
         all.try_fold(sequence, |sequence, (function, (launch, arguments))| {
             sequence.then(function, *launch, arguments)
         })

@@ -217,10 +217,11 @@ impl Session<'_> {
         let encode = |map: &MapValues| TensorMap::encode(map).map(|map| map.words());
         let arena = &self.program.arena;
         let number = |b| trial.image(b);
-        let arguments = Arguments::of(kernel, arena, address, number, |v| trial.symbol(v), encode);
+        let arguments =
+            Arguments::for_kernel(kernel, arena, address, number, |v| trial.symbol(v), encode);
         let arguments = arguments.map_err(outside)?;
         let blocks = blocks_of(trial, kernel, id).map_err(outside)?;
-        let launch = Launch::of(kernel, blocks).map_err(outside)?;
+        let launch = Launch::of_kernel(kernel, blocks).map_err(outside)?;
         let module = self.gpu.load(binary).map_err(outside)?;
         let function = module.function(kernel, launch).map_err(outside)?;
         self.gpu.launch(&function, launch, &arguments, patience).map_err(outside)?;
@@ -243,7 +244,7 @@ impl Session<'_> {
         if self.args.repeat > 0 {
             let flush = self.gpu.flush_buffer().map_err(outside)?;
             let n = self.args.repeat as usize;
-            let work = Sequence::of(&function, launch, &arguments).map_err(outside)?;
+            let work = Sequence::new(&function, launch, &arguments).map_err(outside)?;
             let timed = self.gpu.time(&work, n, &flush, patience).map_err(outside)?;
             if self.args.sustain > 0 {
                 let about = (timed.median(), Duration::from_secs(self.args.sustain.into()));

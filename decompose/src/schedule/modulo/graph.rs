@@ -1,14 +1,14 @@
-//! The problem of an innermost loop with `stages=`, from its text.
+//! The scheduling problem of an innermost loop with `stages=`, made from its text.
 //!
-//! Operations are the statements of the loop's body that have specs in them: a leaf, or a statement
-//! with a body as a whole. Which are asynchronous follows from the rows of the table: a MatMul that
-//! an instruction with descriptors multiplies ([`matmul::described`]); a copy from global to shared
-//! memory, by the copy engine where such MatMuls alone read what it brings, else by asynchronous
-//! copies of the threads.
+//! Operations are the statements of the body that contain specs: a leaf, or a statement with a body
+//! as a whole. Rows of the table tell which of them are asynchronous: a MatMul by an instruction
+//! that takes descriptors ([`matmul::described`]), and a copy from global to shared memory. Such a
+//! copy uses the copy engine if only such MatMuls read its tensor, and asynchronous copies by
+//! threads otherwise.
 //!
-//! Dependences follow from the accesses of a buffer. A tensor that the body declares is another one
-//! in each iteration, but that it lies in one of so many places: of the stages of a ring, or in
-//! one. Of other buffers the offsets say how many iterations lie between two accesses
+//! Dependences follow from accesses to the same buffer. A tensor that is declared in the body is a
+//! new one in each iteration, but its places are limited: the stages of a ring, or a single place.
+//! For other buffers the offsets tell how many iterations lie between two accesses
 //! ([`super::distance`]).
 
 use super::distance::{Counter, distance};
@@ -39,22 +39,22 @@ pub(crate) struct Graph {
 /// Why a loop has no modulo schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unscheduled {
-    /// A symbol says how many threads the kernel has.
+    /// The number of threads of the kernel depends on a symbol.
     #[error("the threads of the block are not known")]
     Threads,
-    /// The text says itself when things happen.
-    #[error("line {0} synchronizes by itself")]
+    /// The text synchronizes the loop itself.
+    #[error("line {0} has its own synchronization")]
     Synchronized(u32),
-    /// A statement is executed by threads that are not one group.
+    /// The threads that execute a statement are not one group.
     #[error("several groups of threads execute line {0}")]
     Parted(u32),
-    /// Where a tensor lies is stated: it may share its place with others.
-    #[error("where `%{0}` lies is stated")]
+    /// The place of a tensor is stated, so it may share it with others.
+    #[error("the place of `%{0}` is stated")]
     Placed(String),
-    /// Nothing is executed, as far as is known.
+    /// A statement is never executed, as far as is known.
     #[error("line {0} is never executed")]
     Never(u32),
-    /// What the loop does is no problem that is solved.
+    /// The problem cannot be solved.
     #[error(transparent)]
     Unsolvable(#[from] Unsolvable),
 }
@@ -62,7 +62,10 @@ pub enum Unscheduled {
 /// The innermost loops with `stages=` of a kernel, in text order. Loops over slices, which are
 /// unrolled, are no such loops.
 pub(crate) fn loops(p: &Program, kernel: SpecId) -> Vec<&Stmt> {
-    let staged = |s: &&Stmt| matches!(s.kind, StmtKind::For { stages: 2.., unroll, .. } if unroll != Unroll::Full);
+    let staged = |s: &&Stmt| match s.kind {
+        StmtKind::For { stages: 2.., unroll, .. } => unroll != Unroll::Full,
+        _ => false,
+    };
     let inner = |s: &&Stmt| p.walk(p.inside(s).0).stmts().any(|s| staged(&s));
     p.walk_body(kernel).stmts().filter(staged).filter(|s| !inner(s)).collect()
 }

@@ -1,8 +1,7 @@
-//! The problem: the operations of one iteration of a loop, what they use, and which of them must
-//! wait for which.
+//! The scheduling problem: the operations of one iteration of a loop, the resources that they use,
+//! and their dependences.
 //!
-//! Everything is data in integer cycles; nothing here knows a kernel, an instruction or an
-//! architecture.
+//! All times are integer cycles. Nothing here knows a kernel, an instruction or an architecture.
 
 /// Operations that a problem may have.
 pub(crate) const MOST_OPERATIONS: usize = 64;
@@ -121,29 +120,29 @@ pub(crate) struct Dependence {
     pub kind: Kind,
 }
 
-/// Why a problem has no schedule, or is none.
+/// Why a problem has no schedule, or is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsolvable {
-    /// It has none.
+    /// The loop has no operations.
     #[error("the loop has no operations")]
     Empty,
-    /// It is larger than what is solved.
-    #[error("the loop has {0} {1}, of at most {2}")]
+    /// The problem is larger than the solver accepts.
+    #[error("the loop has {0} {1}, but at most {2} are allowed")]
     TooMany(usize, &'static str, usize),
     /// A number is out of range.
     #[error("the operation `{operation}` has {what} of {value}")]
     OutOfRange {
-        /// Of which operation.
+        /// The operation.
         operation: String,
-        /// Of what.
+        /// The name of the number.
         what: &'static str,
         /// The number.
         value: i64,
     },
-    /// It names what it does not have.
-    #[error("{0} {1} is none of the problem's")]
+    /// The problem refers to something that it does not contain.
+    #[error("the problem has no {0} {1}")]
     Unknown(&'static str, usize),
-    /// Within one iteration an operation would wait for itself.
+    /// An operation would wait for itself within one iteration.
     #[error("the operation `{0}` waits for itself within one iteration")]
     Circular(String),
 }

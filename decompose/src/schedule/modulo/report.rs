@@ -1,4 +1,4 @@
-//! The schedules of the loops of what was decomposed, for people.
+//! The schedules of the loops of a decomposed program, for people.
 
 use super::graph::{Graph, Unscheduled, loops};
 use super::schedule::{Proof, Schedule};
@@ -7,12 +7,12 @@ use carbyne_atoms::{AtomTable, Machine};
 use carbyne_ir::ast::NodeId;
 use carbyne_ir::program::{Program, SpecId};
 
-/// A loop with `stages=`, and how its iterations may follow each other.
+/// A loop with `stages=`, and the way in which its iterations can overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopSchedule {
     /// The loop.
     pub node: NodeId,
-    /// Its schedule, or why it has none.
+    /// Its schedule, or the reason why it has none.
     pub steady: Result<Steady, Unscheduled>,
 }
 
@@ -21,64 +21,63 @@ pub struct LoopSchedule {
 pub struct Steady {
     /// The initiation interval, in cycles of a multiprocessor.
     pub ii: i64,
-    /// The lower bound of it from resources.
+    /// A lower bound of `ii`, from resources.
     pub resource_bound: i64,
-    /// The lower bound of it from cycles of dependences.
+    /// A lower bound of `ii`, from cycles of dependences.
     pub recurrence_bound: i64,
-    /// It was proved that none is less than this.
+    /// A proven lower bound of `ii`.
     pub least_ii: i64,
-    /// What was proved.
+    /// What the search has proved about the schedule.
     pub proof: Proof,
     /// Cycles of an iteration in which each operation waits for the one before it.
     pub as_written: i64,
     /// Nodes that the search visited.
     pub nodes: u64,
-    /// Stages, of which each is `ii` cycles of an iteration.
+    /// The number of stages; each takes `ii` cycles of an iteration.
     pub stages: i64,
-    /// The operations of an iteration, by agent, in the order in which a period of the steady state
-    /// issues them.
+    /// The operations of an iteration by agent, in the order in which the steady state issues them.
     pub operations: Vec<Timed>,
-    /// The tensors of which several iterations are held at once.
+    /// The tensors that are held for several iterations at once.
     pub rings: Vec<RingDepth>,
-    /// What asynchronous operations are left under way at waits.
+    /// Waits, and the asynchronous operations that may still be under way after them.
     pub waits: Vec<InFlight>,
 }
 
-/// When an operation is executed.
+/// The times of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timed {
-    /// What it is called: its kind, and what it writes.
+    /// The name of the operation: its kind, and the tensor that it writes.
     pub name: String,
-    /// Who issues it.
+    /// The agent that issues it.
     pub agent: String,
     /// The cycle of the iteration in which it is issued.
     pub start: i64,
-    /// The cycle in which its engine begins, where it is asynchronous.
+    /// The cycle in which its engine begins, if it is asynchronous.
     pub begin: i64,
-    /// The stage that the start lies in.
+    /// The stage that contains its start.
     pub stage: i64,
 }
 
-/// How many stages a ring has.
+/// The number of stages of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingDepth {
     /// The tensor.
     pub name: String,
-    /// As the loop says.
+    /// The number that the loop states.
     pub stages: i64,
-    /// As many as the schedule needs.
+    /// The number that the schedule needs.
     pub needed: i64,
 }
 
-/// How many asynchronous operations may be left under way when an operation starts that waits for
+/// How many asynchronous operations may be under way when an operation starts that waits for
 /// others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InFlight {
-    /// Which waits.
+    /// The operation that waits.
     pub before: String,
-    /// What they are.
+    /// The kind of the asynchronous operations.
     pub queue: String,
-    /// How many, the last that were issued.
+    /// How many of them may be under way: those that were issued last.
     pub left: i64,
 }
 

@@ -1,21 +1,20 @@
-//! A modulo schedule, and what follows from it: stages, the order of issue, depths of rings, groups
+//! A modulo schedule and its consequences: stages, the order of issue, depths of rings, and groups
 //! in flight.
 
 use super::problem::{Kind, Problem};
 use super::system::ceil;
 use std::collections::BTreeMap;
 
-/// How far the search has proved that a schedule is the best. Each says more than the one before
-/// it.
+/// How far the search has proved that a schedule is the best. Each value implies those before it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Proof {
-    /// It is the best that was found.
+    /// It is the best schedule that was found.
     Nothing,
-    /// No initiation interval is less.
+    /// No schedule has a shorter initiation interval.
     Interval,
-    /// At this initiation interval no schedule has fewer stages.
+    /// No schedule with this initiation interval has fewer stages.
     Depth,
-    /// Of those with as many stages, none has a less sum of starts.
+    /// No schedule with as many stages has a lower sum of starts.
     Starts,
 }
 

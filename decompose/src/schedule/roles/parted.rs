@@ -81,7 +81,7 @@ pub(super) fn written(
     for ring in &split.rings {
         let own = body.stmts.iter().find(|s| s.id.key() == ring.allocation);
         let Some(mut allocation) = own.cloned() else {
-            return Err(Kept::because("what roles hand over is not declared in the loop"));
+            return Err(Kept::because("a tensor that roles hand over is not declared in the loop"));
         };
         let StmtKind::Allocate { name, ty } = &mut allocation.kind else { continue };
         let own = match defined.get(name.text.as_str()) {

@@ -21,7 +21,7 @@ pub(super) struct Kept {
 }
 
 /// What roles may share.
-const SHARE: &str = "let roles share nothing but tensors in SH that are declared in the loop";
+const SHARE: &str = "let roles share only tensors in SH that are declared in the loop";
 
 impl Kept {
     pub(super) fn because(why: &str) -> Self {
@@ -30,8 +30,7 @@ impl Kept {
 
     /// Because of what could not be ordered.
     pub(super) fn of<'a>(unordered: impl Iterator<Item = &'a Diagnostic>) -> Self {
-        let mut out =
-            Kept::because("roles access the same elements, or it is not known that they do not");
+        let mut out = Kept::because("roles access the same elements, or may do so");
         for d in unordered {
             out.places.push((d.span, d.message.clone()));
             out.places.extend(d.related.iter().cloned());
@@ -134,7 +133,10 @@ pub(super) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option
     shared(p, &rings, &uses)?;
     found.later_writes(kernel_id, stmt, (loops, &roles), &uses)?;
     for role in &roles {
-        let of = |s: &Stmt| matches!(&s.kind, StmtKind::ThreadDef { name, .. } if name.text == role.exec.1.base.text);
+        let of = |s: &Stmt| match &s.kind {
+            StmtKind::ThreadDef { name, .. } => name.text == role.exec.1.base.text,
+            _ => false,
+        };
         if let Some(own) = Walk::new(&body.stmts).stmts().find(|s| of(s)) {
             let why = "a role is named inside of the loop";
             return Err(Kept::at(why, own.span, "it is named here")
@@ -153,7 +155,7 @@ pub(super) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option
         return Ok(None);
     }
     let Some((blocks, threads)) = spec.both() else {
-        return Err(Kept::because("the kernel does not say who executes it")
+        return Err(Kept::because("the kernel does not state which threads execute it")
             .unless("write `<<<#grid, #cta>>>` at the kernel")
             .into());
     };
@@ -198,8 +200,9 @@ impl<'a> Found<'a> {
                 StmtKind::Spec(spec) => {
                     let Some(id) = self.specs.get(&stmt.id.key()).copied() else { continue };
                     let Some(threads) = self.threads(id) else {
-                        let why = "who executes a spec depends on the iteration or the thread";
-                        let action = "let constants say which threads execute it";
+                        let why = "the threads that execute a spec depend on the iteration or the \
+                                   thread";
+                        let action = "select its threads with constants";
                         return Err(Kept::at(why, spec.span, "this one").unless(action).into());
                     };
                     if let Some(body) = spec.body.as_ref().filter(|_| threads == self.all) {
@@ -210,7 +213,7 @@ impl<'a> Found<'a> {
                         });
                         if let Some(part) = part {
                             let why =
-                                "the whole block executes a spec in which roles have their parts";
+                                "the whole block executes a spec that contains parts of roles";
                             let action = "put the statements of each role into the loop itself";
                             let mut kept = Kept::at(why, spec.span, "the spec").unless(action);
                             kept.places
@@ -234,7 +237,7 @@ impl<'a> Found<'a> {
                     }
                 }
                 StmtKind::Barrier(_) | StmtKind::Sync { .. } => {
-                    let why = "it synchronizes by itself";
+                    let why = "it has its own synchronization";
                     let action = "remove the synchronization, which is generated";
                     return Err(Kept::at(why, stmt.span, "here").unless(action).into());
                 }
@@ -258,7 +261,7 @@ impl<'a> Found<'a> {
 
     fn parting(&self, stmt: &Stmt, id: SpecId) -> Box<Diagnostic> {
         let spec = &self.p.specs[id];
-        let message = format!("the threads that execute this {} part before it", spec.kind);
+        let message = format!("the threads that execute this {} diverge before it", spec.kind);
         Box::new(
             Diagnostic::new(Code::NotDecomposed, spec.span, message)
                 .label("a role executes it as one group")
@@ -283,8 +286,8 @@ impl<'a> Found<'a> {
                 None => {
                     let threads = unit.threads.clone();
                     let Some((blocks, own)) = spec.both() else {
-                        let why = "a spec does not say who executes it";
-                        let action = "write who executes it: `<<<#role>>>`";
+                        let why = "a spec does not state which threads execute it";
+                        let action = "state its threads: `<<<#role>>>`";
                         return Err(Kept::at(why, span, "this one").unless(action).into());
                     };
                     // Each thread for itself, or one of each warp, are of the role all the same.
@@ -400,12 +403,12 @@ impl<'a> Found<'a> {
                 Some(program::StmtKind::For { start: from, end: to, step, .. }),
             ) = (&outer.kind, self.stmts.get(&outer.id.key()).map(|s| &s.kind))
             else {
-                let why = "it does not stand in the kernel's body, or in loops alone";
-                let action = "take the loop out of it";
+                let why = "something other than loops is around it";
+                let action = "move the loop out of it";
                 return Err(Kept::at(why, outer.span, "this is around it").unless(action).into());
             };
             if depends(self.p, *from).thread || depends(self.p, *to).thread {
-                let why = "the threads of a role part at the bounds of a loop";
+                let why = "the threads of a role diverge at the bounds of a loop";
                 let action = "let the bounds be the same for all threads";
                 return Err(Kept::at(why, outer.span, "this one").unless(action).into());
             }
@@ -420,8 +423,8 @@ impl<'a> Found<'a> {
                         (Some(n), _) => Expr::int(n),
                         (None, ExprKind::Int(0)) if fixed(to) && *step == 1 => end.clone(),
                         _ => {
-                            let why = "how many iterations it has depends on the loops around it";
-                            let action = "give the inner loop a number of iterations that is known";
+                            let why = "its number of iterations depends on the loops around it";
+                            let action = "give the inner loop a known number of iterations";
                             return Err(Kept::at(why, outer.span, "this loop")
                                 .unless(action)
                                 .into());
@@ -465,12 +468,12 @@ fn rings(
             ))
         };
         if shared && !all.iter().any(|u| u.write) {
-            let message = format!("nobody fills `%{}`", buffer.name);
+            let message = format!("nothing fills `%{}`", buffer.name);
             let help = "let a role write it before, or declare it before the loop";
             return Err(wrong(first.span, message, "a role waits for it here", help));
         }
         if shared && !all.iter().any(|u| u.read) {
-            let message = format!("nobody waits for what is written to `%{}`", buffer.name);
+            let message = format!("nothing waits for the writes to `%{}`", buffer.name);
             let help = "let a role read it, or remove it";
             return Err(wrong(first.span, message, "a role fills it here", help));
         }
@@ -484,7 +487,7 @@ fn rings(
                 format!("two roles use `%{}`, which one of them holds in registers", buffer.name);
             return Err(Refused::Wrong(Box::new(
                 Diagnostic::new(Code::Role, other.span, message)
-                    .label("threads reach their own registers alone")
+                    .label("threads can access only their own registers")
                     .related(first.span, "other threads use it here")
                     .help("declare it in SH, or let the same threads execute both"),
             )));
@@ -496,13 +499,13 @@ fn rings(
         };
         if !body.iter().any(|s| s.id.same(stmt.id)) {
             return Err(kept(
-                "what roles hand over is declared in a statement of the loop",
+                "a tensor that roles hand over is declared in a statement of the loop",
                 "declare it in the loop itself",
             ));
         }
         if buffer.reuses.is_some() || buffer.at.is_some() || ty.levels.len() != 1 {
             return Err(kept(
-                "where what roles hand over lies is stated",
+                "the place of a tensor that roles hand over is stated",
                 "declare it with one level, without `reuses=` and `at=`",
             ));
         }
@@ -525,7 +528,7 @@ fn rings(
         let read = readers.values().map(|(first, _)| *first).min();
         if written >= read {
             return Err(kept(
-                "what roles hand over is written after it was read",
+                "a tensor that roles hand over is written after it was read",
                 "let roles write it before others read it",
             ));
         }
@@ -554,7 +557,7 @@ fn shared(p: &Program, rings: &[Ring], uses: &BTreeMap<BufferId, Vec<Use>>) -> R
         if let Some((write, copy)) = own {
             let why = "a role writes what its copies read while others use them";
             let mut kept = Kept::at(why, write.span, "it writes here")
-                .unless("write to another tensor, or let a role of its own copy");
+                .unless("write to another tensor, or let a separate role copy");
             kept.places.push((copy.span, "this copy may be under way".to_owned()));
             return Err(kept.into());
         }

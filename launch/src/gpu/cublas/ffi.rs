@@ -1,12 +1,13 @@
-//! The functions of cuBLAS that we call, bound when its libraries are opened.
+//! The functions of cuBLAS that are used here. They are looked up when the libraries are opened.
 //!
-//! `cudarc` binds them, too: its loader takes no path and panics where a library or a function is
+//! `cudarc` also binds them, but its loader takes no path, and panics if a library or a function is
 //! missing.
 //!
 //! Signatures and numbers are those of `cublas_api.h`, `cublasLt.h` and `library_types.h` of CUDA
-//! 13.0; those that are called here are the same since CUDA 11.8. Enums are 32-bit integers in C.
+//! 13.0. The functions that are called here are unchanged since CUDA 11.8. Enums are 32-bit
+//! integers in C.
 //!
-//! Invariant: nothing here panics: a missing library or symbol is a value of [`OpenError`].
+//! Invariant: nothing panics; a missing library or symbol is an [`OpenError`].
 #![allow(unsafe_code, reason = "the C interface of cuBLAS")]
 
 use libloading::Library;
@@ -14,9 +15,9 @@ use libloading::os::unix::{Library as UnixLibrary, RTLD_GLOBAL, RTLD_NOW};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 
-/// A handle, a descriptor, or memory of the GPU or of ours.
+/// A handle, a descriptor, or a pointer to memory of the GPU or the host.
 pub(super) type P = *mut c_void;
-/// 0 where a call succeeded.
+/// 0 for success.
 pub(super) type Status = c_int;
 
 /// `CUBLAS_GEMM_DEFAULT`
@@ -59,8 +60,9 @@ pub(super) struct Functions {
     pub(super) destroy: unsafe extern "C" fn(P) -> Status,
     pub(super) set_stream: unsafe extern "C" fn(P, P) -> Status,
     pub(super) set_workspace: unsafe extern "C" fn(P, P, usize) -> Status,
-    /// Handle; operations on A and B; m, n, k; alpha; A, its type and leading dimension; B
-    /// likewise; beta; C likewise; type of sums; algorithm.
+    /// Handle; operations on A and B; m, n, k; alpha; A with type and leading dimension; B with
+    /// type and leading dimension; beta; C with type and leading dimension; accumulator type;
+    /// algorithm.
     pub(super) gemm: unsafe extern "C" fn(
         P,
         c_int,
@@ -82,9 +84,9 @@ pub(super) struct Functions {
         c_int,
         c_int,
     ) -> Status,
-    /// Names of statuses; since CUDA 11.4.2.
+    /// Names of statuses; available since CUDA 11.4.2.
     pub(super) status_name: Option<unsafe extern "C" fn(Status) -> *const c_char>,
-    /// Keeps the functions mapped; never dropped before them.
+    /// Keeps the functions mapped. Never dropped before them.
     _library: Library,
 }
 
@@ -92,22 +94,22 @@ pub(super) struct Functions {
 pub(super) struct LtFunctions {
     pub(super) create: unsafe extern "C" fn(*mut P) -> Status,
     pub(super) destroy: unsafe extern "C" fn(P) -> Status,
-    /// Where to; type of sums; type of alpha and beta.
+    /// Output; accumulator type; type of alpha and beta.
     pub(super) desc_create: unsafe extern "C" fn(*mut P, c_int, c_int) -> Status,
     pub(super) desc_set: unsafe extern "C" fn(P, u32, *const c_void, usize) -> Status,
     pub(super) desc_destroy: unsafe extern "C" fn(P) -> Status,
-    /// Where to; type; rows; columns; leading dimension.
+    /// Output; type; rows; columns; leading dimension.
     pub(super) layout_create: unsafe extern "C" fn(*mut P, c_int, u64, u64, i64) -> Status,
     pub(super) layout_destroy: unsafe extern "C" fn(P) -> Status,
     pub(super) preference_create: unsafe extern "C" fn(*mut P) -> Status,
     pub(super) preference_set: unsafe extern "C" fn(P, u32, *const c_void, usize) -> Status,
     pub(super) preference_destroy: unsafe extern "C" fn(P) -> Status,
-    /// Handle; what is computed; layouts of A, B, C, D; preference; how many at most; where to; how
-    /// many.
+    /// Handle; description; layouts of A, B, C, D; preference; maximum number of results; output;
+    /// number of results.
     pub(super) heuristic:
         unsafe extern "C" fn(P, P, P, P, P, P, P, c_int, *mut Heuristic, *mut c_int) -> Status,
-    /// Handle; what is computed; alpha; A and its layout; B likewise; beta; C likewise; D likewise;
-    /// algorithm; workspace and its bytes; stream.
+    /// Handle; description; alpha; A with layout; B with layout; beta; C with layout; D with
+    /// layout; algorithm; workspace and its size; stream.
     pub(super) matmul: unsafe extern "C" fn(
         P,
         P,
@@ -126,31 +128,31 @@ pub(super) struct LtFunctions {
         usize,
         P,
     ) -> Status,
-    /// Keeps the functions mapped; never dropped before them.
+    /// Keeps the functions mapped. Never dropped before them.
     _library: Library,
 }
 
 /// Why a file is not a usable library.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
-    /// The dynamic loader's own words.
+    /// The error of the dynamic loader.
     #[error("{0}")]
     Load(#[from] libloading::Error),
-    /// It loads and has all symbols, but does not answer.
-    #[error("it does not tell its version (status {0})")]
+    /// The library has all symbols, but does not report its version.
+    #[error("it does not report its version (status {0})")]
     Version(Status),
 }
 
 macro_rules! symbol {
     ($library:ident, $name:literal) => {
-        // SAFETY: the type is that of the function in NVIDIA's header; the copied pointer lives no
+        // SAFETY: the type is that of the function in NVIDIA's header. The copied pointer lives no
         // longer than the library, which the same struct owns.
         *unsafe { $library.get(concat!($name, "\0").as_bytes()) }?
     };
 }
 
 impl Functions {
-    /// Opens the library at `path` (or, for a bare file name, where the loader finds it).
+    /// Opens the library at `path`. The dynamic loader searches a bare file name.
     pub(super) fn open(path: &Path) -> Result<(Functions, (i32, i32, i32)), OpenError> {
         let library = load(path)?;
         let functions = Functions {
@@ -178,7 +180,7 @@ impl Functions {
 }
 
 impl LtFunctions {
-    /// The same for the library of which `libcublas` makes use.
+    /// Opens `libcublasLt`, which `libcublas` uses, at `path`.
     pub(super) fn open(path: &Path) -> Result<LtFunctions, OpenError> {
         let library = load(path)?;
         Ok(LtFunctions {
@@ -199,7 +201,7 @@ impl LtFunctions {
     }
 }
 
-/// Opens a library so that one that needs it finds it by its name.
+/// Opens a library with global symbols, so that a library that depends on it finds it by name.
 fn load(path: &Path) -> Result<Library, OpenError> {
     // SAFETY: loading runs the library's initializers. The path was named by the user or is a
     // well-known place of NVIDIA's own library, whose initializers have no preconditions.

@@ -1,27 +1,27 @@
-//! Where cuBLAS is.
+//! The search for cuBLAS.
 //!
-//! Order: the file or folder that `CARBYNE_CUBLAS` names, and nothing else where it is set; the
-//! toolkit at `CUDA_PATH` or `CUDA_HOME`; `/usr/local/cuda`; NVIDIA's wheels in the Python
-//! environment that `VIRTUAL_ENV` names or that `python3` on `PATH` is of; what the dynamic loader
-//! finds by name. `libcublasLt` is the one beside `libcublas`.
+//! If `CARBYNE_CUBLAS` is set, only the file or folder that it names is used. Otherwise the order
+//! is: the toolkit at `CUDA_PATH` or `CUDA_HOME`; `/usr/local/cuda`; NVIDIA's wheels in the Python
+//! environment of `VIRTUAL_ENV`, or of the first `python3` on `PATH`; the library that the dynamic
+//! loader finds by name. `libcublasLt` is searched beside `libcublas`.
 //!
-//! Invariant: of what is not named by `CARBYNE_CUBLAS` absolute paths alone are opened; running in
-//! a folder of a stranger must not load that folder's libraries.
+//! Invariant: except for `CARBYNE_CUBLAS` only absolute paths are opened, so that running in a
+//! stranger's folder never loads a library of that folder.
 
 use super::ffi::{Functions, LtFunctions};
 use crate::{Fallible, refused};
 use carbyne_ir::diag::Code;
 use std::path::{Path, PathBuf};
 
-/// The environment variable that names the library, or a folder that holds it.
+/// The environment variable with the path of the library, or of a folder that contains it.
 pub const CUBLAS_VARIABLE: &str = "CARBYNE_CUBLAS";
 
-/// What file names end with, the newest version first.
+/// Suffixes of file names, the newest version first.
 const VERSIONS: [&str; 4] = [".so.13", ".so.12", ".so.11", ".so"];
 const NAME: &str = "libcublas";
 const LT_NAME: &str = "libcublasLt";
 
-/// A cuBLAS that answers, with its versions as major, minor and patch.
+/// An opened cuBLAS with its version: major, minor and patch.
 pub(super) struct Opened {
     pub(super) functions: Functions,
     pub(super) lt: LtFunctions,
@@ -29,18 +29,18 @@ pub(super) struct Opened {
     pub(super) version: (i32, i32, i32),
 }
 
-/// Where it is looked for.
+/// A place where cuBLAS is searched.
 enum Place {
     /// A file.
     File(PathBuf),
-    /// A folder that may hold it.
+    /// A folder that may contain it.
     Folder(PathBuf),
-    /// Wherever the dynamic loader looks.
+    /// The search path of the dynamic loader.
     Loader,
 }
 
 impl Place {
-    /// Files of both libraries, in the order in which they are tried.
+    /// The files of both libraries, in the order in which they are tried.
     fn files(&self) -> Vec<(PathBuf, PathBuf)> {
         let both = |folder: &Path| {
             let of =
@@ -73,7 +73,7 @@ pub(super) fn open() -> Fallible<Opened> {
             tried.push(format!("`{}`: no {}", folder.display(), all.join(", ")));
         }
         for (file, lt) in files {
-            // Its own first, as the loader may not look where they lie.
+            // `libcublasLt` first, because the dynamic loader may not search this folder.
             let opened = LtFunctions::open(&lt).map_err(|e| (lt, e)).and_then(|lt| {
                 Functions::open(&file).map(|f| (f, lt)).map_err(|e| (file.clone(), e))
             });
@@ -86,7 +86,7 @@ pub(super) fn open() -> Fallible<Opened> {
         }
     }
     let help = format!("set `{CUBLAS_VARIABLE}` to the path of libcublas.so or to its folder");
-    let d = refused(Code::NoCublas, "NVIDIA's library cuBLAS is not to be found", &help);
+    let d = refused(Code::NoCublas, "NVIDIA's library cuBLAS was not found", &help);
     Err(Box::new(tried.into_iter().fold(*d, |d, note| d.note(note))))
 }
 
@@ -119,14 +119,14 @@ fn places() -> Vec<Place> {
     folders.into_iter().map(Place::Folder).chain([Place::Loader]).collect()
 }
 
-/// The environment that the first `python3` of these folders is of.
+/// The Python environment of the first `python3` in these folders.
 fn environment_of(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
     let mut absolute = folders.filter(|f| f.is_absolute());
     let bin = absolute.find(|f| f.join("python3").is_file())?;
     Some(bin.parent()?.to_owned())
 }
 
-/// Folders of packages of an environment; should it be of several Pythons, sorted by their names.
+/// The folders of packages of an environment, sorted by names of Python versions.
 fn packages(root: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(root.join("lib")) else { return vec![] };
     let mut pythons: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_libraries_lie_side_by_side() {
+    fn both_libraries_are_in_one_folder() {
         let named = Place::File(PathBuf::from("/a/libcublas.so.12")).files();
         let both = (PathBuf::from("/a/libcublas.so.12"), PathBuf::from("/a/libcublasLt.so.12"));
         assert_eq!(named, [both]);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_folders_hold_no_python() {
+    fn relative_folders_are_not_searched_for_python() {
         let folders = ["", "bin", "."].map(PathBuf::from);
         assert_eq!(environment_of(folders.into_iter()), None);
     }

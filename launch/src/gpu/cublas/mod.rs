@@ -1,12 +1,12 @@
-//! Products by NVIDIA's library cuBLAS, to compare kernels with.
+//! Matrix products by NVIDIA's library cuBLAS, for comparison with kernels.
 //!
-//! It is not linked. [`CublasLibrary::find`] opens it at run time and says plainly when there is
-//! none (R0710); what it does not do is R0711. Products of 8-bit floats, and those with an
-//! epilogue, are `cublasLtMatmul` by the algorithm that its heuristic names first; all others are
-//! `cublasGemmEx`, which chooses for itself.
+//! cuBLAS is not linked. [`CublasLibrary::find`] opens it at run time; the error is R0710 if it is
+//! missing. A product that cuBLAS does not support is R0711. Products of 8-bit floats, and those
+//! with an epilogue, use `cublasLtMatmul` with the first algorithm of its heuristic. All others use
+//! `cublasGemmEx`, which chooses the algorithm itself.
 //!
-//! Matrices are given as we write them, rows of C consecutive. cuBLAS counts along columns: it is
-//! asked for C^T = B^T A^T.
+//! Matrices are row-major in [`Product`] and column-major in cuBLAS. Therefore cuBLAS computes C^T
+//! = B^T A^T.
 #![allow(unsafe_code, reason = "the C interface of cuBLAS")]
 
 mod ffi;
@@ -25,32 +25,32 @@ use std::path::Path;
 use std::ptr;
 use std::sync::OnceLock;
 
-/// Bytes that it may use beside its operands.
+/// Maximum size of the workspace, in bytes.
 const WORKSPACE: usize = 32 << 20;
 
-/// cuBLAS, opened.
+/// An opened cuBLAS.
 pub struct CublasLibrary {
     opened: find::Opened,
 }
 
 impl CublasLibrary {
-    /// That of this machine, opened once.
+    /// The cuBLAS of this machine, which is opened once.
     ///
     /// # Errors
-    /// [`Code::NoCublas`], with every place that was tried.
+    /// [`Code::NoCublas`], with all places that were tried.
     pub fn find() -> Fallible<&'static CublasLibrary> {
         static FOUND: OnceLock<Fallible<CublasLibrary>> = OnceLock::new();
         let open = || find::open().map(|opened| CublasLibrary { opened });
         FOUND.get_or_init(open).as_ref().map_err(Clone::clone)
     }
 
-    /// The file it was opened from.
+    /// The file of the library.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.opened.file
     }
 
-    /// Major, minor and patch.
+    /// The version: major, minor and patch.
     #[must_use]
     pub fn version(&self) -> (i32, i32, i32) {
         self.opened.version
@@ -61,7 +61,7 @@ impl CublasLibrary {
             return Ok(());
         }
         let name = self.opened.functions.status_name.map(|name| {
-            // SAFETY: it gives a static string for every status, known or not.
+            // SAFETY: the function returns a static string for every status, known or not.
             unsafe { name(status) }
         });
         let name = name.filter(|name| !name.is_null()).map_or_else(
@@ -74,48 +74,47 @@ impl CublasLibrary {
 }
 
 fn failed(message: String) -> Box<Diagnostic> {
-    let help = "ask for types, majors and sizes that cuBLAS's documentation lists";
+    let help = "use types, majors and sizes that cuBLAS's documentation lists";
     refused(Code::CublasFailed, message, help)
 }
 
-/// How a matrix lies in memory.
+/// The order of a matrix in memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Transposed {
-    /// Rows are consecutive.
+    /// Rows are contiguous.
     No,
-    /// Columns are.
+    /// Columns are contiguous.
     Yes,
 }
 
-/// What is computed of a product before it is written.
+/// The operation on a product before it is stored.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Epilogue {
-    /// Nothing.
+    /// No operation.
     None,
-    /// The larger of 0 and the sum with a number a column, of the type of C. The address is that of
-    /// the numbers.
+    /// max(0, product + bias), with one bias per column of the type of C. The number is the address
+    /// of the biases.
     BiasRelu(u64),
 }
 
-/// A product C = A B of matrices of M x K, K x N and M x N elements, with the addresses of the
-/// first ones.
+/// A product C = A B of matrices of M x K, K x N and M x N elements.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Product {
     /// M, N and K.
     pub sizes: [u32; 3],
-    /// How A and B lie in memory; rows of C are consecutive.
+    /// The order of A and B in memory. Rows of C are contiguous.
     pub transposed: [Transposed; 2],
-    /// Of A, B and C.
+    /// The types of A, B and C.
     pub types: [Scalar; 3],
-    /// What sums are of.
+    /// The accumulator type.
     pub sums: Scalar,
-    /// Of A, B and C.
+    /// The addresses of A, B and C.
     pub addresses: [u64; 3],
-    /// What follows.
+    /// The epilogue.
     pub epilogue: Epilogue,
 }
 
-/// cuBLAS on a GPU, with memory of its own.
+/// cuBLAS on a GPU, with its own workspace.
 pub struct Cublas<'g> {
     library: &'static CublasLibrary,
     gpu: &'g Gpu,
@@ -124,7 +123,7 @@ pub struct Cublas<'g> {
     workspace: Buffer,
 }
 
-/// Those of both libraries.
+/// The handles of both libraries.
 struct Handles {
     library: &'static CublasLibrary,
     main: P,
@@ -134,8 +133,7 @@ struct Handles {
 impl Drop for Handles {
     fn drop(&mut self) {
         let opened = &self.library.opened;
-        // SAFETY: handles that were made are live until here, and null stands for those that were
-        // not.
+        // SAFETY: handles that were created are alive until here; the others are null.
         unsafe {
             if !self.main.is_null() {
                 (opened.functions.destroy)(self.main);
@@ -148,7 +146,7 @@ impl Drop for Handles {
 }
 
 impl<'g> Cublas<'g> {
-    /// Starts it on a GPU, in the GPU's stream.
+    /// Starts cuBLAS on a GPU, in the GPU's stream.
     ///
     /// # Errors
     /// [`Code::CublasFailed`], [`Code::GpuMemory`].
@@ -156,16 +154,16 @@ impl<'g> Cublas<'g> {
         let workspace = gpu.allocate(WORKSPACE)?;
         let mut handles = Handles { library, main: ptr::null_mut(), lt: ptr::null_mut() };
         let Functions { create, set_stream, set_workspace, .. } = &library.opened.functions;
-        let what = "cuBLAS does not start";
+        let what = "cuBLAS cannot be started";
         // SAFETY: the pointers are to live handles; the GPU's context is current.
         library.check(unsafe { create(&mut handles.main) }, what)?;
         // SAFETY: as above.
         library.check(unsafe { (library.opened.lt.create)(&mut handles.lt) }, what)?;
         let stream = gpu.stream.as_inner().cast();
-        // SAFETY: the handle is live, the stream outlives `Cublas`, which borrows the GPU.
+        // SAFETY: the handle is alive, and the stream outlives `Cublas`, which borrows the GPU.
         library.check(unsafe { set_stream(handles.main, stream) }, what)?;
-        // Of another stream it would forget the workspace, so that this comes second. SAFETY: the
-        // memory is as long as we say and outlives the handle, which is dropped before it.
+        // After the stream, because setting a stream resets the workspace. SAFETY: the memory has
+        // this size and outlives the handle, which is dropped before it.
         let status =
             unsafe { set_workspace(handles.main, pointer(workspace.address()), WORKSPACE) };
         library.check(status, what)?;
@@ -175,9 +173,9 @@ impl<'g> Cublas<'g> {
     /// A product that can be timed.
     ///
     /// # Errors
-    /// [`Code::CublasFailed`] for one that cuBLAS does not have.
+    /// [`Code::CublasFailed`] for a product that cuBLAS does not support.
     pub fn product<'c>(&'c self, product: &Product) -> Fallible<Box<dyn Work + 'c>> {
-        let call = Call::of(product)?;
+        let call = Call::for_product(product)?;
         let by_lt = product.epilogue != Epilogue::None
             || product.types[0].bits() == 8 && product.types[0].is_float();
         Ok(match by_lt {
@@ -187,23 +185,23 @@ impl<'g> Cublas<'g> {
     }
 }
 
-/// Memory of the GPU as C has it.
+/// A pointer to memory of the GPU, for C.
 fn pointer(address: u64) -> P {
     ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// A product as cuBLAS is asked for it: its A is our B, and its B our A.
+/// A product in cuBLAS's terms: its A is B of the [`Product`], and its B is A.
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Call {
-    /// Rows of its C, which are our columns; columns; terms of a sum.
+    /// Rows of C in cuBLAS, which are columns of the [`Product`]; columns; the depth.
     m: c_int,
     n: c_int,
     k: c_int,
-    /// Operations on its A and B: 0 for none, 1 for a transposition.
+    /// Operations on A and B of cuBLAS: 0 for none, 1 for a transposition.
     ops: [c_int; 2],
-    /// From one column of its A, B and C to the next.
+    /// Leading dimensions of A, B and C of cuBLAS.
     leading: [c_int; 3],
-    /// `cudaDataType` of its A, B and C.
+    /// `cudaDataType` of A, B and C of cuBLAS.
     types: [c_int; 3],
     /// `cublasComputeType_t`
     compute: c_int,
@@ -222,15 +220,16 @@ struct Scale {
 const ZERO: [u8; 8] = [0; 8];
 
 impl Call {
-    fn of(p: &Product) -> Fallible<Call> {
+    fn for_product(p: &Product) -> Fallible<Call> {
         let [m, n, k] = p.sizes.map(c_int::try_from);
         let (Ok(m), Ok(n), Ok(k)) = (m, n, k) else {
-            return Err(failed("cuBLAS takes sizes below 2^31".to_owned()));
+            return Err(failed("cuBLAS supports sizes below 2^31 only".to_owned()));
         };
         let [a, b, c] = p.types.map(data_type);
         let (Some(a), Some(b), Some(c)) = (a, b, c) else { return Err(unknown(p)) };
         let (compute, scale) = compute(p).ok_or_else(|| unknown(p))?;
-        // Rows of ours are its columns: what we have written as it stands, it takes as it lies.
+        // Rows of the [`Product`] are columns of cuBLAS. A matrix that is not transposed in one is
+        // not transposed in the other.
         let op = |t| c_int::from(t == Transposed::Yes);
         let [ta, tb] = p.transposed;
         let leading = |t, rows, columns| if t == Transposed::No { columns } else { rows };
@@ -250,7 +249,8 @@ impl Call {
 
 fn unknown(p: &Product) -> Box<Diagnostic> {
     let [a, b, c] = p.types;
-    let what = format!("cuBLAS has no product of {a} and {b} into {c} with sums of {}", p.sums);
+    let what =
+        format!("cuBLAS has no product of {a} and {b} to {c} with accumulators of {}", p.sums);
     failed(what)
 }
 
@@ -269,7 +269,7 @@ fn data_type(scalar: Scalar) -> Option<c_int> {
     })
 }
 
-/// `cublasComputeType_t`, and what alpha and beta are.
+/// `cublasComputeType_t`, and the values of alpha and beta.
 fn compute(p: &Product) -> Option<(c_int, Scale)> {
     let scale = |scalar, one: &[u8]| {
         let mut bytes = [0; 8];
@@ -289,10 +289,10 @@ fn compute(p: &Product) -> Option<(c_int, Scale)> {
     Some(of)
 }
 
-/// What messages call a product.
+/// The name of a product in messages.
 const NAME: &str = "cuBLAS's product";
 
-/// By `cublasGemmEx`.
+/// A product by `cublasGemmEx`.
 struct ExProduct<'c> {
     cublas: &'c Cublas<'c>,
     call: Call,
@@ -307,8 +307,8 @@ impl Work for ExProduct<'_> {
         self.cublas.is_of(gpu)?;
         let Call { m, n, k, ops, leading, types, compute, scale, addresses } = &self.call;
         let [a, b, c] = addresses.map(pointer);
-        // SAFETY: the handle is live; alpha and beta are of the type that `compute` asks for and
-        // are read before the call returns. Whatever it does, it does to the GPU's memory, to which
+        // SAFETY: the handle is alive; alpha and beta have the type that `compute` requires, and
+        // are read before the call returns. The call accesses only memory of the GPU, to which
         // there are no references.
         let status = unsafe {
             (self.cublas.library.opened.functions.gemm)(
@@ -333,12 +333,12 @@ impl Work for ExProduct<'_> {
                 ffi::GEMM_DEFAULT,
             )
         };
-        self.cublas.library.check(status, "cuBLAS refuses the product")
+        self.cublas.library.check(status, "cuBLAS rejects the product")
     }
 }
 
 impl Cublas<'_> {
-    /// That work is put into the stream in which cuBLAS was started.
+    /// Checks that work is enqueued in the stream in which cuBLAS was started.
     fn is_of(&self, gpu: &Gpu) -> Fallible<()> {
         match ptr::eq(self.gpu, gpu) {
             true => Ok(()),
@@ -347,17 +347,17 @@ impl Cublas<'_> {
     }
 }
 
-/// By `cublasLtMatmul`.
+/// A product by `cublasLtMatmul`.
 struct LtProduct<'c> {
     cublas: &'c Cublas<'c>,
     call: Call,
     what: Made<'c>,
-    /// Of its A, B and C.
+    /// The layouts of A, B and C of cuBLAS.
     layouts: [Made<'c>; 3],
     algo: Algo,
 }
 
-/// Something of cuBLAS's that is destroyed when dropped.
+/// An object of cuBLAS that is destroyed when dropped.
 struct Made<'c> {
     handle: P,
     destroy: &'c unsafe extern "C" fn(P) -> Status,
@@ -365,8 +365,8 @@ struct Made<'c> {
 
 impl Drop for Made<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was made by the function that belongs to this one, and is not used afterwards.
-        // Nothing waits.
+        // SAFETY: the matching function created it, and it is not used afterwards. The call does
+        // not wait.
         unsafe { (self.destroy)(self.handle) };
     }
 }
@@ -374,7 +374,7 @@ impl Drop for Made<'_> {
 impl<'c> LtProduct<'c> {
     fn new(cublas: &'c Cublas<'c>, call: Call, p: &Product) -> Fallible<LtProduct<'c>> {
         let (library, lt) = (cublas.library, &cublas.library.opened.lt);
-        let refuses = "cuBLAS refuses the product";
+        let refuses = "cuBLAS rejects the product";
         let mut handle: P = ptr::null_mut();
         // SAFETY: the pointer is to a live handle.
         let status = unsafe { (lt.desc_create)(&mut handle, call.compute, call.scale.ty) };
@@ -382,13 +382,13 @@ impl<'c> LtProduct<'c> {
         let what = Made { handle, destroy: &lt.desc_destroy };
         let set = |attribute: u32, value: &[u8]| {
             let (at, n) = (value.as_ptr().cast::<c_void>(), value.len());
-            // SAFETY: the descriptor is live, and as many bytes as we say are copied.
+            // SAFETY: the descriptor is alive, and `n` bytes are copied.
             library.check(unsafe { (lt.desc_set)(what.handle, attribute, at, n) }, refuses)
         };
         set(ffi::desc::TRANSA, &call.ops[0].to_ne_bytes())?;
         set(ffi::desc::TRANSB, &call.ops[1].to_ne_bytes())?;
         if p.types[0].bits() == 8 {
-            // Sums stay where the instructions add them up, as in our kernels.
+            // Sums stay in the accumulators of the instructions, as in printed kernels.
             set(ffi::desc::FAST_ACCUM, &1i8.to_ne_bytes())?;
         }
         if let Epilogue::BiasRelu(address) = p.epilogue {
@@ -407,7 +407,7 @@ impl<'c> LtProduct<'c> {
             Ok::<_, Box<Diagnostic>>(Made { handle, destroy: &lt.layout_destroy })
         };
         let Call { m, n, k, ops, .. } = call;
-        // Layouts are of matrices as they lie in memory.
+        // A layout describes a matrix as it lies in memory.
         let lies = |op, rows, columns| if op == 0 { (rows, columns) } else { (columns, rows) };
         let ((am, ak), (bk, bn)) = (lies(ops[0], m, k), lies(ops[1], k, n));
         let layouts = [layout(0, am, ak)?, layout(1, bk, bn)?, layout(2, m, n)?];
@@ -416,7 +416,7 @@ impl<'c> LtProduct<'c> {
         library.check(unsafe { (lt.preference_create)(&mut handle) }, refuses)?;
         let preference = Made { handle, destroy: &lt.preference_destroy };
         let most = (WORKSPACE as u64).to_ne_bytes();
-        // SAFETY: the preference is live, and as many bytes as we say are copied.
+        // SAFETY: the preference is alive, and `most.len()` bytes are copied.
         let status = unsafe {
             let (which, at) = (ffi::PREF_MAX_WORKSPACE_BYTES, most.as_ptr().cast());
             (lt.preference_set)(preference.handle, which, at, most.len())
@@ -424,7 +424,7 @@ impl<'c> LtProduct<'c> {
         library.check(status, refuses)?;
         let (mut found, mut count) = (Heuristic::default(), 0);
         let [a, b, c] = [0, 1, 2].map(|i: usize| layouts[i].handle);
-        // SAFETY: all handles are live; there is room for the one result that is asked for.
+        // SAFETY: all handles are alive; there is space for the one result that is requested.
         let status = unsafe {
             let (lt_handle, preference) = (cublas.handles.lt, preference.handle);
             let (to, n) = (&raw mut found, &raw mut count);
@@ -448,9 +448,9 @@ impl Work for LtProduct<'_> {
         self.cublas.is_of(gpu)?;
         let [a, b, c] = self.call.addresses.map(pointer);
         let [la, lb, lc] = [0, 1, 2].map(|i: usize| self.layouts[i].handle);
-        // SAFETY: all handles are live; alpha and beta are of the type of the description and are
-        // read before the call returns; the workspace has as many bytes as we say. Whatever it
-        // does, it does to the GPU's memory, to which there are no references.
+        // SAFETY: all handles are alive; alpha and beta have the type of the description, and are
+        // read before the call returns; the workspace has this size. The call accesses only memory
+        // of the GPU, to which there are no references.
         let status = unsafe {
             (self.cublas.library.opened.lt.matmul)(
                 self.cublas.handles.lt,
@@ -471,6 +471,6 @@ impl Work for LtProduct<'_> {
                 gpu.stream.as_inner().cast(),
             )
         };
-        self.cublas.library.check(status, "cuBLAS refuses the product")
+        self.cublas.library.check(status, "cuBLAS rejects the product")
     }
 }

@@ -1,7 +1,8 @@
-//! A compiler that has its kernels made by carbyne: it knows shapes, carbyne knows GPUs.
+//! An example of a compiler that generates kernels with carbyne: the compiler knows shapes, carbyne
+//! knows GPUs.
 //!
-//! `outside-compiler M N K` writes a matrix product of these extents, has it decomposed for sm_80,
-//! executes the result on numbers of its own, and prints CUDA C++ with the launch.
+//! `outside-compiler M N K` builds a matrix product of these extents, decomposes it for sm_80,
+//! executes the result on its own numbers, and prints CUDA C++ with the launch configuration.
 
 use carbyne_embed::build::{Builder, statements::word};
 use carbyne_embed::{
@@ -9,21 +10,20 @@ use carbyne_embed::{
 };
 use std::error::Error;
 
-/// A kernel that is ready to be launched, and the numbers that it computed of the ones that it was
-/// tried on.
+/// A kernel that is ready to be launched, and the results of a trial execution.
 struct Compiled {
-    /// As people read and edit it.
+    /// The decomposed text.
     text: String,
-    /// Relations that were found to hold, which make the layouts right.
+    /// The number of certificates, all of which hold.
     certificates: usize,
     kernel: CudaKernel,
     product: Vec<f64>,
 }
 
-/// Extents of the matrix product, rows, columns and depth.
+/// Extents of the matrix product: rows, columns and depth.
 type Extents = (u64, u64, u64);
 
-/// What is computed, as a tree: nobody says how.
+/// The matrix product as a tree at kernel level.
 fn tree((m, n, k): Extents) -> Result<Module, Box<dyn Error>> {
     let [m, n, k] = [i64::try_from(m)?, i64::try_from(n)?, i64::try_from(k)?];
     let mut module = Builder::new();
@@ -45,7 +45,8 @@ fn compile(extents: Extents) -> Result<Compiled, Box<dyn Error>> {
     let columns: Vec<f64> = (0..k * n).map(|i| (i % n % 8) as f64).collect();
     let columns = Array::from_numbers(Scalar::F16, &[k, n], &columns)?;
     let arrays = [("A".to_owned(), ones), ("B".to_owned(), columns)].into();
-    // What was decomposed is a program like any other, and is held to what it means while it runs.
+    // The result of the decomposition is a program like any other. The simulator compares it with
+    // the meaning of the spec.
     let program = Checked::new(&decomposed.text)?;
     let report = program.simulate(&table, &Options { arrays, ..Options::default() })?;
     let product = report.outputs.get("C").ok_or("nothing was written")?.numbers().collect();

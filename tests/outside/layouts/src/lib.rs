@@ -27,7 +27,7 @@ impl Flat {
         index
     }
 
-    /// The same function with as few leaves as possible.
+    /// An equal function with as few leaves as possible.
     pub fn coalesce(&self) -> Flat {
         let mut merged: Vec<(i64, i64)> = vec![];
         for &(extent, stride) in self.leaves.iter().filter(|leaf| leaf.0 != 1) {
@@ -39,7 +39,7 @@ impl Flat {
         Flat { leaves: merged }
     }
 
-    /// What fills the gaps up to `cotarget`; `None` where leaves overlap.
+    /// A layout that fills the gaps up to `cotarget`. `None` if leaves overlap.
     pub fn complement(&self, cotarget: i64) -> Option<Flat> {
         let mut leaves = self.leaves.clone();
         leaves.retain(|&(extent, stride)| extent > 1 && stride != 0);

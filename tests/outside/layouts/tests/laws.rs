@@ -1,17 +1,17 @@
-//! The laws of layout algebra hold for the library, and an index in 32 bits would be caught.
+//! Tests that the laws of layout algebra hold for the library, and that they detect 32-bit indices.
 
 use carbyne_ir::kit::suite::{self, Settings, Verdict};
 use carbyne_ir::kit::{Answer, Bounds, LayoutLike, layout_laws};
 use carbyne_ir::tuple::IntTuple;
 use outside_layouts::Flat;
 
-/// The library as the kit sees it; with `NARROW`, its indices are computed in 32 bits.
+/// An adapter of the library to the kit. With `NARROW` it computes indices in 32 bits.
 #[derive(Clone, Debug)]
 struct Seen<const NARROW: bool>(Flat);
 
 impl<const NARROW: bool> LayoutLike for Seen<NARROW> {
     fn build(shape: &IntTuple, stride: &IntTuple) -> Answer<Self> {
-        // This library knows no nesting, and a tuple of one is a number to it.
+        // The library does not support nesting, nor tuples of one element.
         if shape.depth() > 1 || (shape.depth() == 1 && shape.rank() < 2) {
             return Answer::Unsupported;
         }

@@ -140,7 +140,7 @@ fn what_is_no_problem_is_said() {
     p.operation(Operation { name: "a".to_owned(), held: -1, ..Operation::default() });
     assert_eq!(solve(&p, 10).unwrap_err().to_string(), "the operation `a` has held cycles of -1");
     p.operations[0].held = 1;
-    assert_eq!(solve(&p, 10).unwrap_err().to_string(), "agent 0 is none of the problem's");
+    assert_eq!(solve(&p, 10).unwrap_err().to_string(), "the problem has no agent 0");
     p.agent("threads");
     p.flow(0, 0, 0);
     let circular = "the operation `a` waits for itself within one iteration";

@@ -142,7 +142,7 @@ fn what_cannot_be_followed_is_said() {
         [one] => one.steady.clone().unwrap_err().to_string(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(why(&src), "line 12 synchronizes by itself");
+    assert_eq!(why(&src), "line 12 has its own synchronization");
     let src = GEMM.replace("-> (%sB:SH)", "-> (%sB:SH)\n    Allocate %x:[64].f16.SH{at=0}");
     assert!(why(&src).contains("`%x`"));
     assert!(all(&GEMM.replace(" stages=4", ""), Arch::Sm80).is_empty());

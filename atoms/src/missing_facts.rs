@@ -1,13 +1,14 @@
-//! Facts about symbols that nobody has stated, with which an operand would be aligned.
+//! Missing facts about symbols: the facts under which an operand would be aligned. Messages suggest
+//! them.
 
 use carbyne_ir::expr::Dim;
 use carbyne_ir::expr::prove::divisors_missing;
 use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::{Program, TensorId};
 
-/// With which facts a view would begin at a multiple of so many bytes, and all of its elements that
-/// are not in the consecutive mode would, too. None where it does, and where no fact about symbols
-/// would do.
+/// The facts under which a view begins at a multiple of `bytes` bytes and all strides other than
+/// that of the consecutive mode are multiples as well. Empty if the view is aligned already, or if
+/// no fact about symbols would make it so.
 pub fn aligned(p: &Program, t: TensorId, bytes: i64) -> Vec<Fact> {
     let layout = p.tensors[t].concat();
     let strides = layout.leaves().iter().map(|(_, stride)| *stride);
@@ -16,12 +17,12 @@ pub fn aligned(p: &Program, t: TensorId, bytes: i64) -> Vec<Fact> {
     in_bytes(p, t, bytes, &dims)
 }
 
-/// With which facts a view would begin at a multiple of so many bytes.
+/// The facts under which a view begins at a multiple of `bytes` bytes.
 pub(crate) fn begins_aligned(p: &Program, t: TensorId, bytes: i64) -> Vec<Fact> {
     in_bytes(p, t, bytes, &[p.tensors[t].offset])
 }
 
-/// With which facts numbers would be multiples of another.
+/// The facts under which all `dims` are multiples of `n`.
 pub(crate) fn divided(p: &Program, n: i64, dims: &[Dim]) -> Vec<Fact> {
     match p.symbols.is_empty() {
         true => vec![],
@@ -29,7 +30,8 @@ pub(crate) fn divided(p: &Program, n: i64, dims: &[Dim]) -> Vec<Fact> {
     }
 }
 
-/// The same of elements of the view's tensor, which itself and whose swizzle must be aligned so.
+/// The facts under which all `dims`, in elements of the view's tensor, are multiples of `bytes`
+/// bytes. Empty if the tensor itself or its swizzle is aligned to less.
 fn in_bytes(p: &Program, t: TensorId, bytes: i64, dims: &[Dim]) -> Vec<Fact> {
     let buffer = p.buffer_of(t);
     let kept =

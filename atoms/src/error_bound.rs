@@ -1,91 +1,92 @@
-//! How far an approximation may be from the exact result.
+//! Bounds on the error of approximate instructions.
 //!
-//! Bounds are stated as documents state them, in units in the last place (ulp) or as powers of two,
-//! and kept in a form that the simulator evaluates: |r − f(x)| ≤ (a + b·|x|)·|f(x)| + c. One ulp of
-//! a normal result y is at most 2·u·|y|, u being half an ulp at 1; of a subnormal one it is the
-//! smallest positive number.
+//! Documents state bounds in units in the last place (ulp) or as powers of two. [`ErrorBound`]
+//! stores them in a form that the simulator evaluates: |r − f(x)| ≤ (a + b·|x|)·|f(x)| + c. With u
+//! half an ulp at 1, one ulp of a normal result y is at most 2·u·|y|. One ulp of a subnormal result
+//! is the smallest positive number.
 
 use std::fmt;
 
-/// A bound on the error of a function's result, rounding included.
+/// A bound on the error of a function's result, including rounding.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct ErrorBound {
-    /// Relative to the exact result.
+    /// Error relative to the exact result.
     pub relative: f64,
-    /// Relative to the exact result, for each unit of |x|; of several operands the first counts.
+    /// Error relative to the exact result, for each unit of |x|. x is the first operand.
     pub slope: f64,
     /// An error that does not depend on the result.
     pub absolute: f64,
-    /// Of a sum of products: relative to the sum of their magnitudes, for each product.
+    /// For a sum of products: error for each product, relative to the sum of the magnitudes.
     pub per_product: f64,
-    /// The smallest and the largest magnitude of the last operand for which it is stated.
+    /// The smallest and the largest magnitude of the last operand for which the bound holds.
     pub domain: (f64, f64),
 }
 
 impl ErrorBound {
-    /// Only relative to the result.
+    /// A bound that is relative to the result only.
     #[must_use]
     pub const fn relative(relative: f64) -> Self {
         let domain = (0.0, f64::INFINITY);
         ErrorBound { relative, slope: 0.0, absolute: 0.0, per_product: 0.0, domain }
     }
 
-    /// Of a sum of `k` products and what they are added to: all are aligned to the largest, and
-    /// what lies more than `bits` bits below its first is cut off, of the sum as well.
+    /// A bound for a sum of `k` products and an accumulator, all aligned to the largest of them.
+    /// Bits more than `bits` below the first bit of the largest are cut off, also from the sum.
     pub(crate) const fn aligned(k: i64, bits: u32) -> Self {
         let mut bound = ErrorBound::relative(0.0);
         bound.per_product = (k + 2) as f64 / k as f64 / (1u64 << bits) as f64;
         bound
     }
 
-    /// Ulps of binary32.
+    /// `n` ulps of binary32.
     pub(crate) const fn f32_ulps(n: f64) -> Self {
         ErrorBound::relative(n * F32_ULP).plus(n * F32_SMALLEST)
     }
 
-    /// Ulps of binary64.
+    /// `n` ulps of binary64.
     pub(crate) const fn f64_ulps(n: f64) -> Self {
         ErrorBound::relative(n * f64::EPSILON).plus(5e-324)
     }
 
-    /// Ulps of binary16.
+    /// `n` ulps of binary16.
     pub(crate) const fn f16_ulps(n: f64) -> Self {
         ErrorBound::relative(n * F16_ULP).plus(n / 16_777_216.0)
     }
 
-    /// Ulps of bfloat16, whose subnormal numbers may be flushed to zero.
+    /// `n` ulps of bfloat16. Instructions may flush its subnormal numbers to zero.
     pub(crate) const fn bf16_ulps(n: f64) -> Self {
         ErrorBound::relative(n * BF16_ULP).plus(n * F32_NORMAL)
     }
 
-    /// And so many ulps of binary32 for each unit of |x|.
+    /// Adds `ulps` ulps of binary32 for each unit of |x|.
     pub(crate) const fn sloped(mut self, ulps: f64) -> Self {
         self.slope = ulps * F32_ULP;
         self
     }
 
-    /// And `absolute` whatever the result is.
+    /// Adds an error that does not depend on the result.
     pub(crate) const fn plus(mut self, absolute: f64) -> Self {
         self.absolute += absolute;
         self
     }
 
-    /// Only for a last operand of a magnitude from `lo` to `hi`.
+    /// Restricts the bound to a last operand of a magnitude from `lo` to `hi`.
     pub(crate) const fn within(mut self, lo: f64, hi: f64) -> Self {
         self.domain = (lo, hi);
         self
     }
 
-    /// Whether something is stated about results of this last operand.
+    /// Whether the bound holds for a last operand of this value.
     #[must_use]
     pub fn covers(&self, operand: f64) -> bool {
         let (lo, hi) = self.domain;
         (lo, hi) == (0.0, f64::INFINITY) || (lo..=hi).contains(&operand.abs())
     }
 
-    /// The largest error relative to the result, where it is stated for every operand and is
-    /// relative: results within 2⁻¹¹⁹ of zero, where instructions take subnormal numbers for zeros,
-    /// are left out, and operands beyond ±89, whose exponential is no normal binary32.
+    /// The largest error relative to the result. `None` if the bound does not hold for every
+    /// operand, or is not relative. Two ranges are ignored: results within 2⁻¹¹⁹ of zero, because
+    /// instructions may treat subnormal numbers as zeros, and operands beyond ±89, because their
+    /// exponential is not a normal binary32.
     #[must_use]
     pub fn of_results(&self) -> Option<f64> {
         let everywhere = self.domain == (0.0, f64::INFINITY) && self.per_product == 0.0;
@@ -93,15 +94,15 @@ impl ErrorBound {
         relative.then_some(self.relative + self.slope * MOST_OPERAND)
     }
 
-    /// The largest error of a result that is exactly `exact`, the operand being `x`.
+    /// The largest error of a result for the operand `x`. `exact` is the exact result.
     #[must_use]
     pub fn at(&self, x: f64, exact: f64) -> f64 {
         let sloped = if self.slope == 0.0 || exact == 0.0 { 0.0 } else { self.slope * x.abs() };
         (self.relative + sloped) * exact.abs() + self.absolute
     }
 
-    /// The largest error of a result that is far from the subnormal numbers, which instructions may
-    /// take for zeros.
+    /// The largest error of a result that is far from the subnormal numbers. Instructions may treat
+    /// those as zeros.
     #[must_use]
     pub fn of_normal(&self, x: f64, exact: f64) -> f64 {
         let absolute = if self.absolute <= NEGLIGIBLE { 0.0 } else { self.absolute };
@@ -117,7 +118,7 @@ pub(crate) const F16_ULP: f64 = 1.0 / 1024.0;
 pub(crate) const BF16_ULP: f64 = 1.0 / 128.0;
 /// The smallest normal binary32: 2⁻¹²⁶.
 pub(crate) const F32_NORMAL: f64 = f32::MIN_POSITIVE as f64;
-/// An error at most this large counts as none beside a result.
+/// An absolute error of at most this size is ignored in comparison with a result.
 const NEGLIGIBLE: f64 = 128.0 * F32_NORMAL;
 /// The largest operand whose exponential, or that of its negative, is a normal binary32.
 const MOST_OPERAND: f64 = 89.0;
