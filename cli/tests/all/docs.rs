@@ -1,5 +1,4 @@
-//! The generated pages under `docs/`, and the generated parts of the README, are what the code says
-//! now.
+//! The pages under `docs/` that are generated, or have generated parts, are up to date.
 
 use crate::support::{carbyne, golden, none, root, texts_under};
 use carbyne_atoms::{Arch, AtomTable, docs};
@@ -57,11 +56,11 @@ const FAMILIES: [(&str, &str); 12] = [
     ("I", "Carbyne itself"),
 ];
 
-/// The README quotes the example.
+/// The page about commands quotes the program of the demo.
 #[test]
-fn the_readme_shows_the_example() {
+fn the_page_about_commands_shows_the_example() {
     let source = std::fs::read_to_string(root().join("examples/gemm.cby")).unwrap();
-    shows("README.md", &[("example", source.trim_end())]);
+    shows("docs/commands.md", &[("example", source.trim_end())]);
 }
 
 /// The page about strategies quotes why an instance was chosen.
