@@ -36,3 +36,4 @@ mod streams;
 mod support;
 mod teir;
 mod tuned;
+mod tutorial;
