@@ -23,6 +23,7 @@ mod filetests;
 mod golden;
 mod host;
 mod imports;
+mod kernel_level;
 mod language;
 mod numpy;
 mod outputs;
