@@ -198,6 +198,27 @@ fn the_worked_example_of_an_atom_is_the_code() {
     assert_eq!(made.text(), program, "write it anew, as CONTRIBUTING.md says");
 }
 
+/// Files and folders of crates that the guides to the sources name in backticks.
+#[test]
+fn guides_to_the_sources_name_files_that_exist() {
+    let mut missing = vec![];
+    for page in ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/sources.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let path = |word: &&str| {
+            let of_a_path = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
+            let (folder, _) = word.split_once('/').unwrap_or_default();
+            let in_crate = root().join(folder).join("Cargo.toml").is_file() && !folder.is_empty();
+            in_crate && word.chars().all(of_a_path)
+        };
+        // Every other part lies between backticks.
+        let named = text.split('`').skip(1).step_by(2).filter(path);
+        missing.extend(
+            named.filter(|p| !root().join(p).exists()).map(|p| format!("{page}: no `{p}`")),
+        );
+    }
+    none(missing);
+}
+
 /// The page of a GPU names atoms that there are, and none that failed.
 #[test]
 fn what_was_verified_on_a_gpu_is_in_the_table() {
