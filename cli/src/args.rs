@@ -182,12 +182,24 @@ pub(crate) struct Teir {
     /// The form of the output.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) emit: TeirEmit,
+    /// The level of the program.
+    #[arg(long, value_enum, default_value = "tile")]
+    pub(crate) level: TeirLevel,
     /// Execute the program on the CPU, too, and compare it with what the schedule says.
     #[arg(long)]
     pub(crate) simulate: bool,
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// The level of a program that `teir` makes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TeirLevel {
+    /// The tiles, loops and blocks of the schedule.
+    Tile,
+    /// A spec that says what is computed; carbyne finds loops and blocks.
+    Kernel,
 }
 
 /// A form of the output of `teir`.

@@ -479,18 +479,46 @@ impl Builder {
     /// A tensor in global memory that the caller provides, row-major. What is wrong with it is an
     /// error of the next kernel.
     pub fn tensor(&mut self, name: &str, shape: impl Nums, scalar: Scalar) -> Tensor {
-        self.given(name, shape, scalar, None)
+        self.given(name, level(shape), scalar, None)
+    }
+
+    /// A tensor in global memory that the caller provides, with strides. Each mode is a list of
+    /// extents and strides, in elements; a list of several is a hierarchical mode, whose first
+    /// entry is the fastest: `[(4, 1), (16, 512)]` is `(4,16):(1,512)`.
+    pub fn strided(
+        &mut self,
+        name: &str,
+        modes: impl IntoIterator<Item = Vec<(Num, Num)>>,
+        scalar: Scalar,
+    ) -> Tensor {
+        let tuple = |mode: Vec<Num>| match <[Num; 1]>::try_from(mode) {
+            Ok([one]) => TupleExpr::Leaf(one.0),
+            Err(several) => {
+                TupleExpr::Tuple(several.into_iter().map(|n| TupleExpr::Leaf(n.0)).collect())
+            }
+        };
+        let (modes, strides) = modes
+            .into_iter()
+            .map(|mode| mode.into_iter().unzip())
+            .map(|(extents, strides)| (tuple(extents), tuple(strides)))
+            .unzip();
+        self.given(
+            name,
+            Dims { modes, strides: Some(strides), span: Span::default() },
+            scalar,
+            None,
+        )
     }
 
     fn given(
         &mut self,
         name: &str,
-        shape: impl Nums,
+        level: Dims,
         scalar: Scalar,
         range: Option<Elements>,
     ) -> Tensor {
         let ty = TensorType {
-            levels: vec![level(shape)],
+            levels: vec![level],
             scalar,
             memory: Some(Memory::Gl),
             attrs: vec![],
@@ -509,7 +537,7 @@ impl Builder {
         scalar: Scalar,
         are: Elements,
     ) -> Tensor {
-        self.given(name, shape, scalar, Some(are))
+        self.given(name, level(shape), scalar, Some(are))
     }
 
     /// A number that the caller passes, as a tensor of no modes.
@@ -595,6 +623,32 @@ impl Builder {
             outputs: vec![write.0.clone()],
             attrs,
             ..Spec::new(kind)
+        };
+        self.push(Stmt::new(StmtKind::Spec(spec)))
+    }
+
+    /// A kernel-level spec whose `means` block says what it computes:
+    /// `Spec @relu (%X) -> (%Y) means { %Y = relu(%X) }`.
+    ///
+    /// # Errors
+    /// As [`Builder::kernel`].
+    pub fn means(
+        &mut self,
+        name: &str,
+        reads: &[&Tensor],
+        writes: &[&Tensor],
+        attrs: Vec<Attr>,
+        means: impl FnOnce(&mut Body),
+    ) -> Result<(), Diagnostics> {
+        let mut inner = Body::default();
+        means(&mut inner);
+        let spec = Spec {
+            name: Some(Name::new(name)),
+            inputs: reads.iter().map(|t| Operand::View(t.0.clone())).collect(),
+            outputs: writes.iter().map(|t| t.0.clone()).collect(),
+            attrs,
+            means: Some(inner.into_block()),
+            ..Spec::new(SpecKind::Generic)
         };
         self.push(Stmt::new(StmtKind::Spec(spec)))
     }

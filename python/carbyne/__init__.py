@@ -17,7 +17,7 @@ A :class:`Program` is a text that is well formed. :meth:`Program.decompose` find
 CuTe's names. What is wrong with a text is an :class:`Error`, with the place and what to do.
 """
 
-from . import cache
+from . import cache, teir
 from ._diagnostics import ArgumentError, Diagnostic, Edit, Error, Span
 from ._explained import Explanation
 from ._layout import Layout, LayoutError, calculate, solve, unify
@@ -51,6 +51,7 @@ __all__ = [
     "calculate",
     "kernel",
     "solve",
+    "teir",
     "tile",
     "unify",
 ]

@@ -10,6 +10,7 @@ mod error;
 mod kernels;
 mod layout;
 mod program;
+mod teir;
 mod tvm_ffi;
 mod work;
 
@@ -76,6 +77,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Source>()?;
     m.add_class::<Found>()?;
     m.add_class::<Function>()?;
+    m.add_class::<teir::Teir>()?;
     m.add_function(wrap_pyfunction!(gpu, m)?)?;
     m.add_function(wrap_pyfunction!(nvrtc_version, m)?)?;
     m.add_function(wrap_pyfunction!(calculate, m)?)?;

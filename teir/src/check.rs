@@ -197,7 +197,10 @@ fn alias(axes: &[Axis]) -> Option<Violation> {
         if stride <= largest {
             let place = Place::Axis(i, Field::StridesOut);
             let wanted = format!("more than {largest}, where the axes of smaller strides end");
-            let help = format!("set the stride to {} or more", largest.saturating_add(1));
+            // Behind the last element that the other axes reach.
+            let others = axes.iter().enumerate().filter(|(j, a)| *j != i && of_output(a));
+            let end: u64 = others.map(|(_, a)| a.stride(Tensor::Out) * (a.size - 1)).sum();
+            let help = format!("set the stride to {} or more", end.saturating_add(1));
             return Some(Violation::new(Code::Alias, place, stride.to_string(), wanted, help));
         }
         // Checked by the span of the output.

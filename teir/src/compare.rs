@@ -2,7 +2,7 @@
 //! of which sums and products are exact.
 
 use crate::check::Checked;
-use crate::lower::{Lowered, NAME, refused};
+use crate::lowered::{Lowered, NAME, refused};
 use crate::record::{DataType, Tensor};
 use crate::semantics::{Element, MAX_STEPS, execute};
 use crate::violation::{Code, Field, Place, Violation, Violations};

@@ -3,7 +3,8 @@
 //! An [`Operation`] is a schedule (axes with roles, ways to execute, sizes and strides) and the
 //! primitives that it applies to tiles. It is read from JSON or a text, checked
 //! ([`Operation::check`]), executed by the words of its specification ([`execute`]), and lowered to
-//! a program of carbyne ([`lower`]).
+//! a program of carbyne: with its tiles and loops ([`lower`]), or to a spec whose tiles and loops
+//! carbyne finds ([`lower_to_spec`]).
 //!
 //! ```
 //! use carbyne_teir::Operation;
@@ -30,18 +31,23 @@
 
 mod check;
 mod compare;
-mod lower;
+mod kernel_level;
+mod lowered;
 mod record;
 mod semantics;
 mod text;
+mod tile_level;
 mod tiles;
 mod violation;
 
+pub use carbyne_embed::Checked as Program;
 pub use check::Checked;
 pub use compare::compare;
-pub use lower::{Lowered, NAME, lower};
+pub use kernel_level::lower_to_spec;
+pub use lowered::{Lowered, NAME};
 pub use record::{
     Axis, DataType, Dim, Exec, First, Last, Main, Operation, Primitives, Schedule, Tensor,
 };
 pub use semantics::{Element, MAX_STEPS, execute};
+pub use tile_level::lower;
 pub use violation::{Code, Field, Place, Violation, Violations};

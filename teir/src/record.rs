@@ -276,12 +276,13 @@ impl Schedule {
 }
 
 fn unequal(field: Field, found: usize, wanted: usize) -> Violation {
+    let entries = |n: usize| if n == 1 { "1 entry".to_owned() } else { format!("{n} entries") };
     let help = match found < wanted {
-        true => format!("add {} entries to {}", wanted - found, field.as_str()),
-        false => format!("remove {} entries of {}", found - wanted, field.as_str()),
+        true => format!("add {} to {}", entries(wanted - found), field.as_str()),
+        false => format!("remove {} from {}", entries(found - wanted), field.as_str()),
     };
     let wanted = format!("{wanted}, as many as dim_types has");
-    Violation::new(Code::Lengths, Place::Field(field), format!("{found} entries"), wanted, help)
+    Violation::new(Code::Lengths, Place::Field(field), entries(found), wanted, help)
 }
 
 impl Operation {

@@ -3,10 +3,10 @@
 use std::fmt;
 
 macro_rules! codes {
-    ($($(#[$meta:meta])* $name:ident $text:literal),* $(,)?) => {
+    ($($name:ident $text:literal $summary:literal),* $(,)?) => {
         /// A kind of violation.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Code { $($(#[$meta])* $name),* }
+        pub enum Code { $(#[doc = $summary] $name),* }
 
         impl Code {
             /// All codes, in the order of their numbers.
@@ -17,45 +17,51 @@ macro_rules! codes {
             pub fn as_str(self) -> &'static str {
                 match self { $(Code::$name => $text),* }
             }
+
+            /// One sentence about it.
+            #[must_use]
+            pub fn summary(self) -> &'static str {
+                match self { $(Code::$name => $summary),* }
+            }
         }
     };
 }
 
 codes! {
-    /// A text or JSON cannot be read.
-    Syntax "TEIR01",
-    /// A schedule has no axes.
-    NoAxes "TEIR02",
-    /// The vectors of a schedule have different lengths.
-    Lengths "TEIR03",
-    /// A size is 0.
-    Size "TEIR04",
-    /// A tensor has a stride along an axis in which it does not take part.
-    Stride "TEIR05",
-    /// R1: a primitive on output tiles needs an axis of the tile.
-    R1 "TEIR06",
-    /// R2: a GEMM has one prim axis of each of M, N and K.
-    R2 "TEIR07",
-    /// R3: a BRGEMM has one prim axis of each of M and N, and two of K.
-    R3 "TEIR08",
-    /// Sizes or strides multiply to more than 64 bits hold.
-    Overflow "TEIR09",
-    /// Two elements of the output may be one.
-    Alias "TEIR10",
-    /// A copy has several inputs for one output, in no order.
-    Copy "TEIR11",
-    /// An operation is larger than the executor takes.
-    TooLarge "TEIR12",
-    /// A tensor that the executor is given is too short, or of another type.
-    Tensors "TEIR13",
-    /// Blocks would share output tiles, which only additions may.
-    SharedK "TEIR14",
-    /// A tile or a grid is larger than a kernel can have.
-    Unsuited "TEIR15",
-    /// carbyne refuses the program.
-    Refused "TEIR16",
-    /// A program computes another number than the operation.
-    Differs "TEIR17",
+    Syntax "TEIR01"
+        "A text or JSON cannot be read.",
+    NoAxes "TEIR02"
+        "A schedule has no axes.",
+    Lengths "TEIR03"
+        "The vectors of a schedule have different lengths.",
+    Size "TEIR04"
+        "A size is 0.",
+    Stride "TEIR05"
+        "A tensor has a stride along an axis in which it does not take part.",
+    R1 "TEIR06"
+        "R1: a primitive on output tiles needs an axis of the tile.",
+    R2 "TEIR07"
+        "R2: a GEMM has one prim axis of each of M, N and K.",
+    R3 "TEIR08"
+        "R3: a BRGEMM has one prim axis of each of M and N, and two of K.",
+    Overflow "TEIR09"
+        "Sizes or strides multiply to more than 64 bits hold.",
+    Alias "TEIR10"
+        "Two elements of the output may be one.",
+    Copy "TEIR11"
+        "A copy has several inputs for one output, in no order.",
+    TooLarge "TEIR12"
+        "An operation is larger than the executor takes.",
+    Tensors "TEIR13"
+        "A tensor that the executor is given is too short, or of another type.",
+    SharedK "TEIR14"
+        "Blocks would share output tiles, which only additions may.",
+    Unsuited "TEIR15"
+        "A tile or a grid is larger than a kernel can have.",
+    Refused "TEIR16"
+        "carbyne refuses the program.",
+    Differs "TEIR17"
+        "A program computes another number than the operation.",
 }
 
 impl fmt::Display for Code {

@@ -16,6 +16,10 @@ pub(super) fn run(args: &Explain, io: &mut Io<'_>) -> Outcome {
     }
     let what = args.what.to_string_lossy();
     let asked = what.to_ascii_uppercase();
+    if let Some(code) = carbyne_teir::Code::ALL.iter().find(|code| code.as_str() == asked) {
+        let text = format!("### {code}\n\n{}\n", code.summary());
+        return output::write(None, text.as_bytes(), io);
+    }
     let Some((code, _, summary)) = Code::ALL.iter().find(|(_, text, _)| *text == asked) else {
         let known: Vec<&str> = Code::ALL.iter().map(|(_, text, _)| *text).collect();
         if args.what.is_file() {

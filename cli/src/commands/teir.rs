@@ -2,13 +2,16 @@
 //! that a launcher needs.
 
 use super::abi;
-use crate::args::{MessageFormat, Teir, TeirEmit};
+use crate::args::{MessageFormat, Teir, TeirEmit, TeirLevel};
 use crate::failure::{Failure, Outcome, Source};
-use crate::pipeline::How;
+use crate::pipeline::{Decomposed, How};
 use crate::sanitize::sanitize;
 use crate::{Io, input, json, output, pipeline};
-use carbyne_codegen::print_kernels;
-use carbyne_teir::{NAME, Operation, Violations, compare, lower};
+use carbyne_atoms::AtomTable;
+use carbyne_codegen::{Host, print_kernels, print_program};
+use carbyne_teir::{
+    Checked, Lowered, NAME, Operation, Program, Violations, compare, lower, lower_to_spec,
+};
 use serde_json::json;
 
 pub(super) fn run(args: &Teir, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
@@ -17,9 +20,29 @@ pub(super) fn run(args: &Teir, format: MessageFormat, io: &mut Io<'_>) -> Outcom
     let refused = |errors: Violations, io: &mut Io<'_>| said(&source, &errors, format, io);
     let operation = Operation::read(&source.text).and_then(|operation| operation.check());
     let operation = operation.map_err(|e| refused(e, io))?;
-    let lowered = lower(&operation).map_err(|e| refused(e, io))?;
+    let lowered = match args.level {
+        TeirLevel::Tile => lower(&operation),
+        TeirLevel::Kernel => lower_to_spec(&operation, true),
+    };
+    let mut lowered = lowered.map_err(|e| refused(e, io))?;
+    let decomposed = match args.emit {
+        TeirEmit::Text => None,
+        TeirEmit::Cuda | TeirEmit::Abi => {
+            Some(decomposed(&operation, &mut lowered, args.level, &table, &source)?)
+        }
+    };
+    for reason in &lowered.open {
+        let line = match format {
+            MessageFormat::Human => format!("note: {reason}\n"),
+            MessageFormat::Json => format!("{}\n", json!({ "kind": "note", "message": reason })),
+        };
+        output::say(&line, io);
+    }
     if args.simulate {
-        let compared = compare(&operation, &lowered, &lowered.program, &table, 0);
+        let program = decomposed.as_ref().map(|d| Program::new(&d.source.text)).transpose();
+        let program = program.map_err(|errors| Failure::program(&source, errors))?;
+        let program = program.as_ref().unwrap_or(&lowered.program);
+        let compared = compare(&operation, &lowered, program, &table, 0);
         let n = compared.map_err(|e| refused(e, io))?;
         let report = match format {
             MessageFormat::Human => {
@@ -31,23 +54,48 @@ pub(super) fn run(args: &Teir, format: MessageFormat, io: &mut Io<'_>) -> Outcom
         };
         output::say(&report, io);
     }
-    let name = format!("{} as a program", source.name);
-    let text = lowered.program.text().to_owned();
-    if args.emit == TeirEmit::Text {
-        return output::write(args.output.as_deref(), text.as_bytes(), io);
-    }
-    let program = Source { name, text, ..Source::default() };
-    let decomposed = pipeline::ordered(&program, &table, How::default())?;
-    output::warn(&program, &decomposed.warnings, format, io);
-    let kernels: Vec<_> =
-        decomposed.program.kernels.iter().map(|id| (&decomposed.program, *id)).collect();
-    let (cuda, kernels) = print_kernels(&kernels, &table)
-        .map_err(|errors| Failure::program(&decomposed.source, errors))?;
-    let text = match args.emit {
-        TeirEmit::Abi => abi::module(&kernels, &decomposed.program, &table),
-        TeirEmit::Text | TeirEmit::Cuda => cuda,
+    let Some(decomposed) = decomposed else {
+        return output::write(args.output.as_deref(), lowered.program.text().as_bytes(), io);
+    };
+    output::warn(&decomposed.source, &decomposed.warnings, format, io);
+    let program = &decomposed.program;
+    let failed = |errors| Failure::program(&decomposed.source, errors);
+    let text = if args.emit == TeirEmit::Abi {
+        let kernels: Vec<_> = program.kernels.iter().map(|id| (program, *id)).collect();
+        let (_, kernels) = print_kernels(&kernels, &table).map_err(failed)?;
+        abi::module(&kernels, program, &table)
+    } else {
+        let declared = pipeline::declared(&pipeline::parsed(&decomposed.source)?);
+        let host = Host { name: NAME, declared: &declared };
+        print_program(program, &program.kernels, &table, host).map_err(failed)?.0
     };
     output::write(args.output.as_deref(), text.as_bytes(), io)
+}
+
+/// Decomposes the program. A spec for which no strategy has the tile of the schedule goes without
+/// this pin.
+fn decomposed(
+    operation: &Checked,
+    lowered: &mut Lowered,
+    level: TeirLevel,
+    table: &AtomTable,
+    source: &Source,
+) -> Result<Decomposed, Failure> {
+    let decompose = |lowered: &Lowered| {
+        let name = format!("{} as a program", source.name);
+        let text = lowered.program.text().to_owned();
+        let program = Source { name, text, ..Source::default() };
+        pipeline::ordered(&program, table, How::default())
+    };
+    let found = decompose(lowered);
+    if found.is_ok() || level == TeirLevel::Tile || !lowered.open.is_empty() {
+        return found;
+    }
+    let Ok(mut free) = lower_to_spec(operation, false) else { return found };
+    let without = decompose(&free)?;
+    free.open = vec![format!("`tile=` is left to decompose: no strategy has it on {}", table.arch)];
+    *lowered = free;
+    Ok(without)
 }
 
 /// Says what is wrong with an operation. Its places are axes and fields, or lines.

@@ -156,8 +156,14 @@ pub fn candidates(
                         found.push(c);
                     }
                 }
-                Err(m) if i == 0 => rejected.push((atom.name, m)),
-                Err(_) => {}
+                Err(m) => {
+                    // Places of single elements that cross modes have no layout along a bound.
+                    crosses |=
+                        matches!(m, Mismatch::Partial { why: bind::Why::Cut { n: 1, .. }, .. });
+                    if i == 0 {
+                        rejected.push((atom.name, m));
+                    }
+                }
             }
         }
     }

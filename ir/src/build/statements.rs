@@ -81,6 +81,11 @@ pub fn number(key: Key, n: i64) -> Attr {
     value(key, Expr::int(n))
 }
 
+/// `key=(64,32)`
+pub fn numbers(key: Key, list: &[i64]) -> Attr {
+    Attr::new(key, AttrValue::Tuple(TupleExpr::Tuple(extents(list))))
+}
+
 /// `key=@t % 8`
 pub fn value(key: Key, e: Expr) -> Attr {
     Attr::new(key, AttrValue::Tuple(TupleExpr::Leaf(e)))

@@ -1,7 +1,8 @@
 //! The examples: each computes what its schedule does, and is printed for two architectures.
 
-use carbyne_embed::{Arch, AtomTable, Checked as Program, cuda};
-use carbyne_teir::{Operation, compare, lower};
+use crate::lowering::Lower;
+use carbyne_embed::{Arch, AtomTable, cuda};
+use carbyne_teir::{Operation, Program, compare, lower, lower_to_spec};
 use std::path::Path;
 
 /// Reads an example, in the type that it names or in the other one.
@@ -16,7 +17,8 @@ fn example(name: &str, data_type: &str) -> Operation {
 }
 
 fn judged(name: &str) {
-    for data_type in ["FP32", "FP64"] {
+    let lowerings: [Lower; 2] = [lower, |operation| lower_to_spec(operation, true)];
+    for (data_type, lower) in ["FP32", "FP64"].into_iter().flat_map(|t| lowerings.map(|l| (t, l))) {
         let operation = example(name, data_type).check().unwrap();
         let lowered = lower(&operation).unwrap();
         for arch in [Arch::Sm80, Arch::Sm90a] {

@@ -1,6 +1,40 @@
 //! Each violation has its code, its place, and what mends it.
 
-use carbyne_teir::{Code, Field, Operation, Place, Violation};
+use carbyne_teir::{Code, Field, Operation, Place, Violation, lower};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Codes that no operation raises when it is read, checked and lowered, with where they are tested.
+const ELSEWHERE: [(Code, &str); 4] = [
+    (Code::TooLarge, "reference"),
+    (Code::Tensors, "reference"),
+    (Code::Refused, "no operation is known that carbyne refuses"),
+    (Code::Differs, "no operation is known whose program differs"),
+];
+
+#[test]
+fn every_violation_has_a_file() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/violations");
+    let mut files: Vec<_> =
+        std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "teir" || e == "json"));
+    files.sort();
+    let mut seen = BTreeSet::new();
+    for file in &files {
+        let text = std::fs::read_to_string(file).unwrap();
+        let lowered = Operation::read(&text).and_then(|o| o.check()).and_then(|o| lower(&o));
+        let Err(errors) = lowered else { panic!("{}: no violation", file.display()) };
+        let stem = file.file_stem().unwrap().to_str().unwrap();
+        let code = errors.0[0].code;
+        assert!(stem.starts_with(&code.as_str().to_lowercase()), "{stem}: {errors}");
+        seen.insert(code);
+        expect_test::expect_file![file.with_extension("out")].assert_eq(&format!("{errors}\n"));
+    }
+    for code in Code::ALL {
+        let elsewhere = ELSEWHERE.iter().any(|(c, _)| c == code);
+        assert!(seen.contains(code) != elsewhere, "{code} needs a file in {}", folder.display());
+    }
+}
 
 const GEMM: &str = "data_type FP32\nprim_first Zero\nprim_main GEMM\nprim_last None\n";
 
@@ -40,9 +74,9 @@ fn vectors_have_one_length() {
     let errors = operation.check().unwrap_err();
     assert_eq!(operation.to_text().unwrap_err(), errors);
     let found: Vec<_> = errors.0.iter().map(|e| (e.code, e.place, &*e.help)).collect();
-    let sizes = (Code::Lengths, Place::Field(Field::DimSizes), "add 1 entries to dim_sizes");
+    let sizes = (Code::Lengths, Place::Field(Field::DimSizes), "add 1 entry to dim_sizes");
     let strides =
-        (Code::Lengths, Place::Field(Field::StridesIn1), "remove 1 entries of strides_in1");
+        (Code::Lengths, Place::Field(Field::StridesIn1), "remove 1 entry from strides_in1");
     assert_eq!(found, [sizes, strides]);
 }
 

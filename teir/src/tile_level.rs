@@ -1,4 +1,4 @@
-//! Lowering to a program of carbyne, one kernel.
+//! Lowering to the tile level: one kernel with the tiles, loops and blocks of the schedule.
 //!
 //! - A tensor has a mode for each axis that is not prim, with its stride, then the modes of its
 //!   tile. The two K axes of a BRGEMM are one hierarchical mode, so that it is one `MatMul`.
@@ -16,19 +16,16 @@
 //!   sizes.
 
 use crate::check::Checked;
+use crate::lowered::{Lowered, Modes, NAME, declare, refused, signed};
 use crate::record::{Axis, Dim, Exec, First, Last, Main, Tensor};
 use crate::tiles::{Mode, admit, elements, products};
 use crate::violation::{Code, Field, Place, Violation, Violations};
 use carbyne_embed::build::{Body, Builder, Num, Tensor as View, Value, relu};
-use carbyne_embed::{Checked as Program, CmpOp, Diagnostics, Memory, Scalar, SpecKind};
-use carbyne_ir::ast::{AccumulateOp, Dims, Name, Stmt, StmtKind, TensorType, TupleExpr, ViewOp};
-use carbyne_ir::span::Span;
+use carbyne_embed::{Checked as Program, CmpOp, Memory, Scalar, SpecKind};
+use carbyne_ir::ast::{AccumulateOp, ViewOp};
 
-/// The name of the kernel.
-pub const NAME: &str = "teir";
-
-/// Lowers an operation to a program: a kernel [`NAME`] of the tensors `in0`, `in1` and `out`, as
-/// far as it uses them.
+/// Lowers an operation to a program at the tile level: a kernel [`NAME`] of the tensors `in0`,
+/// `in1` and `out`, as far as it uses them, with the tiles, loops and blocks of the schedule.
 ///
 /// # Errors
 /// `TEIR14` for blocks that share output tiles and do more than add to them, `TEIR15` for
@@ -36,69 +33,20 @@ pub const NAME: &str = "teir";
 pub fn lower(operation: &Checked) -> Result<Lowered, Violations> {
     let plan = Plan::of(operation)?;
     let mut builder = Builder::new();
-    let program = plan.declare(&mut builder).and_then(|tensors| {
-        let reads: Vec<&View> = plan.reads().map(|t| &tensors[t as usize]).collect();
-        let writes = [&tensors[Tensor::Out as usize]];
-        let grid = [("b", signed(plan.blocks()))];
-        builder.kernel(NAME, grid, signed(plan.threads), &reads, &writes, |body, [block]| {
-            plan.write(body, &tensors, &block);
-        })?;
-        Program::of_module(&builder.finish()?)
+    let tensors = Tensor::ALL.map(|tensor| match operation.uses(tensor) {
+        true => declare(&mut builder, tensor, &plan.modes(tensor), plan.scalar),
+        false => View::of(tensor.as_str()),
     });
-    let program = program.map_err(|errors| refused(&errors))?;
-    Ok(Lowered { program, modes: Tensor::ALL.map(|tensor| plan.modes(tensor)) })
-}
-
-/// A violation for what carbyne refuses.
-pub(crate) fn refused(errors: &Diagnostics) -> Violation {
-    let found = errors.to_string();
-    let (wanted, help) = ("a program that carbyne takes", "change what its message names");
-    Violation::new(Code::Refused, Place::Operation, found, wanted, help)
-}
-
-/// An operation as a program.
-#[derive(Clone, Debug)]
-pub struct Lowered {
-    /// The program.
-    pub program: Program,
-    modes: [Modes; 3],
-}
-
-/// Modes of a tensor: size and stride of each axis of each mode, the fastest first.
-type Modes = Vec<Vec<(u64, u64)>>;
-
-impl Lowered {
-    /// The extents of a tensor as the program declares it.
-    #[must_use]
-    pub fn shape(&self, tensor: Tensor) -> Vec<u64> {
-        let extent = |mode: &Vec<(u64, u64)>| mode.iter().map(|(size, _)| size).product();
-        self.modes[tensor as usize].iter().map(extent).collect()
-    }
-
-    /// Where the elements of a tensor lie that a caller passes, in the row-major order of its
-    /// shape.
-    pub fn offsets(&self, tensor: Tensor) -> impl Iterator<Item = u64> {
-        let shape = self.shape(tensor);
-        let modes = &self.modes[tensor as usize];
-        let n: u64 = shape.iter().product();
-        (0..n).map(move |mut at| {
-            let mut offset = 0;
-            for (mode, extent) in modes.iter().zip(&shape).rev() {
-                let mut within = at % extent;
-                at /= extent;
-                for (size, stride) in mode {
-                    offset += within % size * stride;
-                    within /= size;
-                }
-            }
-            offset
+    let reads: Vec<&View> = plan.reads().map(|t| &tensors[t as usize]).collect();
+    let writes = [&tensors[Tensor::Out as usize]];
+    let grid = [("b", signed(plan.blocks()))];
+    let program = builder
+        .kernel(NAME, grid, signed(plan.threads), &reads, &writes, |body, [block]| {
+            plan.write(body, &tensors, &block);
         })
-    }
-}
-
-/// A size as carbyne has it: [`Plan::of`] has admitted all of them.
-fn signed(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
+        .and_then(|()| Program::of_module(&builder.finish()?));
+    let program = program.map_err(|errors| refused(&errors))?;
+    Ok(Lowered { program, modes: Tensor::ALL.map(|tensor| plan.modes(tensor)), open: vec![] })
 }
 
 /// An axis that is not prim.
@@ -202,8 +150,6 @@ impl<'a> Plan<'a> {
         (around, revisits, inside)
     }
 
-    // ---- Declarations -------------------------------------------------------------------------
-
     fn modes(&self, tensor: Tensor) -> Modes {
         if !self.operation.uses(tensor) {
             return vec![];
@@ -213,31 +159,6 @@ impl<'a> Plan<'a> {
         let outer = outer.map(|o| vec![entry(&o.axis)]);
         let tile = self.tiles[tensor as usize].iter();
         outer.chain(tile.map(|mode| mode.axes.iter().map(entry).collect())).collect()
-    }
-
-    fn declare(&self, builder: &mut Builder) -> Result<[View; 3], Diagnostics> {
-        for tensor in Tensor::ALL.into_iter().filter(|t| self.operation.uses(*t)) {
-            let number = |n: u64| TupleExpr::Leaf(Num::from(signed(n)).into_expr());
-            let tuple = |mode: &[u64]| match mode {
-                [n] => number(*n),
-                several => TupleExpr::Tuple(several.iter().map(|n| number(*n)).collect()),
-            };
-            let level = |of: fn(&(u64, u64)) -> u64| {
-                let modes = self.modes(tensor);
-                modes.iter().map(|m| tuple(&m.iter().map(of).collect::<Vec<_>>())).collect()
-            };
-            let span = Span::default();
-            let ty = TensorType {
-                levels: vec![Dims { modes: level(|m| m.0), strides: Some(level(|m| m.1)), span }],
-                scalar: self.scalar,
-                memory: Some(Memory::Gl),
-                attrs: vec![],
-                span,
-            };
-            let name = Name::new(tensor.as_str());
-            builder.push(Stmt::new(StmtKind::DataDecl { name, ty, range: None }))?;
-        }
-        Ok(Tensor::ALL.map(|tensor| View::of(tensor.as_str())))
     }
 
     // ---- Statements ---------------------------------------------------------------------------
