@@ -189,7 +189,7 @@ MatMul @gemm (%A, %B) -> (%C) acc=f32
         let Err(errors) = checked(GEMM, &found, &table) else { panic!("nothing is said") };
         let said = format!("{errors:?}");
         assert!(
-            said.contains("Internal") && said.contains("meet, and nothing orders them"),
+            said.contains("Internal") && said.contains("are not ordered: nothing orders their threads"),
             "{said}"
         );
     }

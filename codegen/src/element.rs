@@ -1,4 +1,4 @@
-//! Types of elements as DLPack names them: <https://dmlc.github.io/dlpack/latest/c_api.html>.
+//! Element types as DLPack names them: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 
 use carbyne_ir::scalar::Scalar;
 use std::fmt;
@@ -8,9 +8,9 @@ use std::fmt;
 pub struct Element {
     /// `DLDataTypeCode`.
     pub code: u8,
-    /// Bits of a number.
+    /// The bits of a number.
     pub bits: u8,
-    /// Numbers of an element.
+    /// The numbers per element.
     pub lanes: u16,
 }
 
@@ -25,8 +25,8 @@ mod code {
     pub(super) const E5M2: u8 = 12;
 }
 
-/// The type codes that tensors of a scalar may have: its own first, then those that libraries
-/// without it use.
+/// The type codes that a tensor of a scalar may have. The scalar's own code comes first, then those
+/// used by libraries without that code.
 fn codes(scalar: Scalar) -> &'static [u8] {
     match scalar {
         Scalar::F64 | Scalar::F32 | Scalar::Tf32 | Scalar::F16 => &[code::FLOAT],
@@ -42,21 +42,22 @@ fn codes(scalar: Scalar) -> &'static [u8] {
 }
 
 impl Element {
-    /// The element in which a scalar is stored; several of them if it has fewer than 8 bits.
+    /// The element in which a scalar is stored. An element holds several scalars of fewer than 8
+    /// bits.
     #[must_use]
     pub fn of(scalar: Scalar) -> Element {
         Element { code: codes(scalar)[0], bits: scalar.bits().max(8) as u8, lanes: 1 }
     }
 
-    /// Whether a tensor of the scalar may have elements of this type. Types that libraries of
-    /// arrays lack may also be given as unsigned integers of as many bits.
+    /// Whether a tensor of the scalar may have elements of this type. Types that array libraries
+    /// lack may also be passed as unsigned integers of the same number of bits.
     #[must_use]
     pub fn holds(self, scalar: Scalar) -> bool {
         let own = Element::of(scalar);
         codes(scalar).contains(&self.code) && Element { code: own.code, ..self } == own
     }
 
-    /// Names of the type codes that tensors of a scalar may have, as DLPack's header spells them.
+    /// The names of the type codes that a tensor of a scalar may have, as in DLPack's header.
     pub(crate) fn code_names(scalar: Scalar) -> impl Iterator<Item = &'static str> {
         codes(scalar).iter().map(|of| match *of {
             code::INT => "kDLInt",
@@ -69,7 +70,7 @@ impl Element {
         })
     }
 
-    /// Bytes of an element.
+    /// The bytes of an element.
     #[must_use]
     pub fn bytes(self) -> u64 {
         (u64::from(self.bits) * u64::from(self.lanes)).div_ceil(8)

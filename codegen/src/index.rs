@@ -1,25 +1,26 @@
-//! Index expressions of the arena as C++.
+//! Prints index expressions of the arena as C++.
 //!
-//! The arena has simplified them; here they are only spelled. A sum prints its terms by descending
-//! coefficient, so that the slowest coordinate comes first, as people write it.
+//! The arena has simplified the expressions; this module only spells them. A sum prints its terms
+//! by descending coefficient, so that the slowest coordinate comes first, as people write it.
 //!
-//! Invariant: the C++ value equals the arena's. Arithmetic is 32-bit only where every partial
-//! result is proven to fit, else `long long`; `/` and `%` of C++ truncate, so they print only where
-//! the dividend is proven not negative, and a helper that rounds down elsewhere.
+//! Invariant: the C++ value equals the arena's value. Arithmetic is 32-bit if every partial result
+//! provably fits, and `long long` otherwise. C++ truncates in `/` and `%`, so they are printed only
+//! if the dividend is provably not negative; otherwise a helper function that rounds down is
+//! called.
 
 use crate::cpp::ast::{Binary, Expr, Type, Word};
 use crate::{Fallible, errors};
 use carbyne_ir::expr::{Dim, ExprArena, ExprId, Node, VarId};
 use std::collections::{HashMap, HashSet};
 
-/// Bounds of a value; wide enough that sums and products of bounds cannot overflow.
+/// Bounds of a value, in a type wide enough that sums and products of bounds cannot overflow.
 type Range = (i128, i128);
 
 const WIDE: &str = "long long";
-/// Bounds of a value of which nothing is known.
+/// Bounds of an unknown value.
 const UNKNOWN: Range = (i64::MIN as i128, i64::MAX as i128);
 
-/// An expression and whether it is 64-bit.
+/// A printed expression; `wide` means 64-bit.
 #[derive(Clone, Debug)]
 pub(crate) struct Printed {
     pub(crate) expr: Expr,
@@ -35,10 +36,10 @@ pub(crate) struct Indices<'p> {
     carried: HashMap<ExprId, (Printed, bool)>,
     /// Whether the helper functions that round down are needed.
     pub(crate) floors: bool,
-    /// Whether a quotient or a remainder of 64 bits by a number that is no constant was printed:
-    /// ptxas makes a call of it.
+    /// Whether a 64-bit quotient or remainder by a non-constant was printed, which ptxas compiles
+    /// to a call.
     pub(crate) calls: bool,
-    /// Whether it is the host that computes, by functions of its own.
+    /// Whether to print for the host, which has its own helper functions.
     host: bool,
 }
 
@@ -54,17 +55,17 @@ impl<'p> Indices<'p> {
         }
     }
 
-    /// Prints for the host.
+    /// Creates a printer for the host.
     pub(crate) fn of_host(arena: &'p ExprArena) -> Self {
         Indices { host: true, ..Indices::new(arena) }
     }
 
-    /// From here on, the variable prints so.
+    /// Makes the variable print as `name` from now on.
     pub(crate) fn bind(&mut self, var: VarId, name: impl Into<Word>, wide: bool) {
         self.variables.insert(var, Printed { expr: Expr::name(name), wide });
     }
 
-    /// The variable as it prints.
+    /// The printed form of a variable.
     pub(crate) fn variable(&self, var: VarId) -> Option<Expr> {
         self.variables.get(&var).map(|printed| printed.expr.clone())
     }
@@ -79,7 +80,7 @@ impl<'p> Indices<'p> {
         self.variables.keys().copied().collect()
     }
 
-    /// From here on, the expression prints as a variable of that name.
+    /// Makes the expression print as a variable with this name from now on.
     pub(crate) fn carry(&mut self, id: ExprId, name: impl Into<Word>, wide: bool) {
         self.carried.insert(id, (Printed { expr: Expr::name(name), wide }, false));
     }
@@ -89,7 +90,8 @@ impl<'p> Indices<'p> {
         self.carried.contains_key(&id)
     }
 
-    /// From here on, the expression prints as itself. Whether it has been printed as a variable.
+    /// Makes the expression print as itself again. Returns whether it has been printed as a
+    /// variable.
     pub(crate) fn no_longer(&mut self, id: ExprId) -> bool {
         self.carried.remove(&id).is_some_and(|(_, used)| used)
     }
@@ -99,12 +101,12 @@ impl<'p> Indices<'p> {
         fits(self.range(dim))
     }
 
-    /// The C++ type of a variable that takes the values of `dim`.
+    /// The C++ type of a variable of 32 or 64 bits.
     pub(crate) fn type_of(wide: bool) -> &'static str {
         if wide { WIDE } else { "int" }
     }
 
-    /// The expression in C++.
+    /// Prints the expression in C++.
     pub(crate) fn print(&mut self, dim: Dim) -> Fallible<Printed> {
         let id = match dim {
             Dim::Const(v) => {
@@ -120,8 +122,8 @@ impl<'p> Indices<'p> {
         match self.arena.node(id) {
             Node::Var(var) => self.variables.get(&var).cloned().ok_or_else(|| {
                 errors::unprintable(
-                    format!("`{}` is used where it has no value", self.arena.var_info(var).name),
-                    "use it in the body that binds it, or in one inside",
+                    format!("`{}` has no value here", self.arena.var_info(var).name),
+                    "use the variable only inside of the body that binds it",
                 )
             }),
             Node::Linear { terms, constant } => self.sum(&terms, constant),
@@ -129,7 +131,7 @@ impl<'p> Indices<'p> {
             Node::Div(a, b) => self.quotient(Binary::Div, "floor_div", a, b),
             Node::Mod(a, b) => {
                 let printed = self.quotient(Binary::Rem, "floor_mod", a, b)?;
-                // A rest of a large number is small.
+                // The remainder of a large number may be small.
                 Ok(if printed.wide && fits(self.range(dim)) { narrowed(printed) } else { printed })
             }
             Node::CeilDiv(a, b) => {
@@ -149,7 +151,7 @@ impl<'p> Indices<'p> {
 
     fn sum(&mut self, terms: &[(ExprId, i64)], constant: i64) -> Fallible<Printed> {
         let mut sorted: Vec<(ExprId, i64)> = terms.to_vec();
-        // Products of variables have no coefficient to go by; they are strides and come first.
+        // Products of variables have no coefficient to sort by. They are strides and come first.
         let is_product = |id: ExprId| matches!(self.arena.node(id), Node::Mul(..));
         sorted.sort_by_key(|&(id, c)| (c < 0, !is_product(id), std::cmp::Reverse(c), id));
         let mut sum: Option<(Printed, Range)> = None;
@@ -184,7 +186,8 @@ impl<'p> Indices<'p> {
         }
     }
 
-    /// `term * coefficient` and its range; without the sign, unless it stands first in its sum.
+    /// Prints `term * coefficient` and computes its range. The sign is printed only for the first
+    /// term of a sum.
     fn scaled(&mut self, id: ExprId, coefficient: i64, first: bool) -> Fallible<(Printed, Range)> {
         let (lo, hi) = self.range(Dim::Expr(id));
         let c = i128::from(coefficient);
@@ -200,7 +203,7 @@ impl<'p> Indices<'p> {
         if factor == -1 {
             term.expr = Expr::Unary(crate::cpp::ast::Unary::Neg, Box::new(term.expr));
         } else if factor != 1 {
-            // Both signs of the product, as it prints without one of them.
+            // Both signs of the product must fit, since the product may print without its sign.
             let fits = fits(range) && fits(ordered(-range.0, -range.1));
             if !fits && !term.wide {
                 term = widened(term);
@@ -230,10 +233,10 @@ impl<'p> Indices<'p> {
         if self.range(b).0 < 0 {
             return Err(errors::unprintable(
                 "a divisor of an index may be negative",
-                "divide by a number known to be at least 1: state it of a symbol, `where N > 0`",
+                "divide by a number of at least 1; for a symbol, state `where N > 0`",
             ));
         }
-        // Where it is zero, there is nothing to be found: an extent without coordinates.
+        // A divisor of 0 means an extent without coordinates, so the result does not matter.
         let b = match self.range(b).0 {
             0 => self.arena.max(b, Dim::Const(1)).map_err(errors::layout)?,
             _ => b,
@@ -250,7 +253,7 @@ impl<'p> Indices<'p> {
         Ok(printed)
     }
 
-    /// A function whose two arguments have one type.
+    /// Calls a function whose two arguments have the same type.
     fn call(&mut self, f: &'static str, a: Dim, b: Dim) -> Fallible<Printed> {
         let (mut a, mut b) = (self.print(a)?, self.print(b)?);
         if a.wide != b.wide {
@@ -271,7 +274,7 @@ impl<'p> Indices<'p> {
     }
 }
 
-/// `sum + term` or `sum - term`; `range` is that of the term with its sign.
+/// `sum + term` or `sum - term`; `range` is the range of the term with its sign.
 fn add(sum: (Printed, Range), term: Printed, range: Range, minus: bool) -> (Printed, Range) {
     let (sum, before) = sum;
     let total = (before.0.saturating_add(range.0), before.1.saturating_add(range.1));
@@ -342,7 +345,7 @@ mod tests {
 
     #[test]
     fn figure_1c_of_graphene() {
-        // Thread tensor [2,2].[8] of a warp; the row of a 16x16 tile that each thread addresses.
+        // Thread tensor [2,2].[8] of a warp: the row of a 16x16 tile that each thread addresses.
         let mut f = Fixture::new();
         let tid = f.var("tid", 0, Some(31));
         let (n, a) = (|v| Dim::Const(v), &f.arena);

@@ -1,5 +1,5 @@
-//! Law: the C++ expression of an index has the value that the arena gives it, in C++'s own
-//! arithmetic: 32-bit unless cast, quotients truncated, overflow an error.
+//! Law: the C++ expression of an index has the same value as in the arena, evaluated in the
+//! arithmetic of C++: 32-bit unless cast, quotients truncated, overflow an error.
 
 use crate::cpp::ast::{Binary, Expr, Unary};
 use crate::index::Indices;
@@ -22,14 +22,14 @@ pub(crate) fn checked(v: i128, wide: bool) -> Value {
     Value { v, wide }
 }
 
-/// What C++ computes.
+/// Evaluates an expression as C++ does.
 pub(crate) fn run(e: &Expr, variables: &HashMap<String, Value>) -> Value {
     match e {
         Expr::Name(n) => variables[n.as_ref()],
         Expr::Int(v) => checked((*v).into(), i32::try_from(*v).is_err()),
         Expr::Literal(t) => checked(t.strip_suffix("LL").unwrap().parse().unwrap(), true),
         Expr::Cast(ty, e) => {
-            // What is narrowed fits.
+            // A narrowed value must fit.
             let wide = ty.name == "long long";
             assert!(wide || ty.name == "int", "{ty:?}");
             checked(run(e, variables).v, wide)
@@ -66,7 +66,7 @@ pub(crate) fn run(e: &Expr, variables: &HashMap<String, Value>) -> Value {
     }
 }
 
-/// Ranges of variables, of which the last three are positive.
+/// Ranges of variables. The last three are positive.
 const RANGES: [(i64, Option<i64>); 6] = [
     (0, Some(1023)),
     (-8, Some(8)),
@@ -93,7 +93,7 @@ proptest! {
             let name = format!("v{i}");
             let dim = arena.var(VarInfo { name: name.clone(), lo: *lo, hi: *hi, div: 1 }).unwrap();
             let span = hi.map_or(1 << 24, |hi| hi - lo + 1);
-            // Bounds are where arithmetic overflows.
+            // Arithmetic overflows at bounds.
             let value = match seed % 3 {
                 0 => *lo,
                 1 => hi.unwrap_or(lo + span),
@@ -108,7 +108,7 @@ proptest! {
         for (op, a, b, c) in steps {
             let x = pool[a as usize % pool.len()];
             let y = if b % 3 == 0 { Dim::Const(c) } else { pool[b as usize % pool.len()] };
-            // Sizes stay far from 64 bits, as `resolve` demands of every index.
+            // Sizes stay far below 64 bits, as `resolve` requires of every index.
             let small = |d: Dim| {
                 let (lo, hi) = arena.range(d);
                 lo.is_some_and(|l| l > -(1 << 24)) && hi.is_none_or(|h| h < 1 << 31)

@@ -1,10 +1,10 @@
-//! Words that a printed name must not be.
+//! Words that must not be printed as names.
 //!
 //! Sources, read 2025-11: C++ keywords and alternative tokens from cppreference.com (C++ keywords,
 //! up to C++23); CUDA's built-in variables, types and functions from the CUDA C++ Programming Guide
 //! 12.9, appendix C++ Language Extensions; the C library and math functions that NVRTC declares
 //! from the CUDA Math API 12.9 and the guide's section on the C standard library. A kernel has C
-//! linkage, so a second function of such a name would clash whatever its parameters.
+//! linkage, so it clashes with a function of the same name whatever its parameters are.
 //!
 //! Invariant: every list is sorted; lookups are binary searches.
 
@@ -26,7 +26,7 @@ const CXX: &[&str] = &[
     "xor_eq",
 ];
 
-/// CUDA's variables and types, functions of the C library and of the math library.
+/// CUDA's variables and types, and functions of the C library and the math library.
 #[rustfmt::skip] // As many on a line as fit.
 const CUDA: &[&str] = &[
     "NULL", "abort", "abs", "acos", "acosf", "acosh", "acoshf", "asin", "asinf", "asinh", "asinhf",
@@ -65,9 +65,10 @@ const CUDA: &[&str] = &[
 #[rustfmt::skip] // As many on a line as fit.
 pub(crate) const LIBC: &[&str] = &[
     "atexit", "calloc", "canonicalize", "ctime", "difftime", "div", "exit", "fadd",
-    "fdiv", "ffma", "ffs", "finite", "fmaximum", "fminimum", "fmul", "fsqrt", "fsub", "gamma", "ldiv",
-    "lldiv", "memchr", "memcmp", "memmove", "popen", "qsort", "rand", "random", "realloc", "remove",
-    "rename", "rewind", "roundeven", "scalb", "scanf", "select", "setbuf", "significand", "srand",
+    "fdiv", "ffma", "ffs", "finite", "fmaximum", "fminimum", "fmul", "fsqrt", "fsub", "gamma",
+    "ldiv", "lldiv", "memchr", "memcmp", "memmove", "popen", "qsort", "rand", "random", "realloc",
+    "remove", "rename", "rewind", "roundeven", "scalb", "scanf", "select", "setbuf", "significand",
+    "srand",
     "system", "time", "totalorder",
 ];
 
@@ -87,9 +88,9 @@ const OURS: &[&str] = &[
     "swizzle",
 ];
 
-/// Whether a printed name must not be `word`.
+/// Whether `word` must not be printed as a name.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    // `__x` and `_X` belong to the implementation; a leading `_` does so at file scope.
+    // `__x` and `_X` are reserved for the implementation; a leading `_` is reserved at file scope.
     word.starts_with('_')
         || word.contains("__")
         || [CXX, CUDA, OURS].iter().any(|list| list.binary_search(&word).is_ok())

@@ -1,12 +1,14 @@
 //! Prints decomposed programs as CUDA C++ and compiles them with NVRTC.
 //!
-//! Reading order: [`cpp`] (the tree and its text), `index` (index expressions), [`lower`] (programs
-//! to trees), [`nvrtc`].
+//! Reading order: [`cpp`] (the C++ tree and its text), `index` (index expressions), [`lower`] (from
+//! programs to C++ trees), [`nvrtc`] (the compiler).
 //!
-//! Invariant: code generation makes no choice. Every layout, atom, barrier and address is in the
-//! program; what is decided here is spelling alone (names, precedence, line breaks).
-//! Invariant: no control flow depends on an atom's name or on an architecture; both are looked up.
-//! Invariant: after `verify` accepts a program, printing returns; it does not panic.
+//! Invariants:
+//!
+//! - Code generation makes no choices. The program contains every layout, atom, barrier and
+//!   address; code generation only spells them (names, precedence, line breaks).
+//! - No control flow depends on the name of an atom or on an architecture; both are looked up.
+//! - Printing does not panic for any program that `verify` accepts.
 
 #![warn(missing_docs)]
 
@@ -27,7 +29,8 @@ pub use carbyne_atoms::tensor_map::MapDescription;
 pub use element::Element;
 pub use lower::{
     CudaKernel, Form, Host, Interface, Param, alignment, bytes, handed_on, open_sizes,
-    print_clocked, print_kernel, print_kernels, print_program, print_tvm_ffi, results, written,
+    print_clocked, print_kernel, print_kernels, print_program, print_tvm_ffi, results,
+    written_buffers,
 };
 
 /// A result whose error is one diagnostic.

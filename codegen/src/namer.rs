@@ -1,16 +1,16 @@
-//! Names of the program as names of C++: sanitized, no keyword, no clash.
+//! Converts names of the program to C++ names: sanitized, no keyword, unique.
 //!
-//! Invariant: every admitted name is `[A-Za-z][A-Za-z0-9_]*`, is not reserved (the lists in
-//! `keywords.rs`), differs from every name of the scopes around it, and follows from the order of
-//! admission alone. Whatever a builder puts into a name, no other token comes out.
+//! Invariant: every admitted name is `[A-Za-z][A-Za-z0-9_]*`, is not reserved (see `keywords.rs`),
+//! differs from every name of the enclosing scopes, and depends only on the order of admission. No
+//! name of a program can inject other tokens.
 
 use crate::keywords::{LIBC, is_reserved};
 use std::collections::HashMap;
 
-/// Longest admitted name before its number.
+/// The maximum length of an admitted name before its number.
 const MAX_LENGTH: usize = 64;
 
-/// Names in use, by scope, innermost last; each with the last number that was put after it.
+/// The names in use by scope, innermost last; each with the last number that was appended.
 #[derive(Debug)]
 pub struct Namer {
     scopes: Vec<HashMap<String, usize>>,
@@ -23,7 +23,7 @@ impl Default for Namer {
 }
 
 impl Namer {
-    /// For names of kernels, which differ from those of functions of the C library, too.
+    /// Creates a namer for kernels, whose names must also differ from functions of the C library.
     pub(crate) fn of_kernels() -> Self {
         let mut namer = Namer::default();
         for name in LIBC {
@@ -32,7 +32,7 @@ impl Namer {
         namer
     }
 
-    /// Opens a scope. Names of scopes that were closed may come again.
+    /// Opens a scope. Names of closed scopes may be used again.
     pub fn open(&mut self) {
         self.scopes.push(HashMap::new());
     }
@@ -45,11 +45,11 @@ impl Namer {
         }
     }
 
-    /// Admits a name like `wanted`; `kind` is put before names that would begin with a digit.
+    /// Admits a name like `wanted`; `kind` is the prefix of names that would begin with a digit.
     pub fn admit(&mut self, wanted: &str, kind: &str) -> String {
         let base = sanitize(wanted, kind);
         let mut name = base.clone();
-        // A number after a digit is set off: `a1` and `a1_1`, never `a11`.
+        // The number is separated by `_`: `a1` and `a1_1`, never `a11`.
         let mut n = self.scopes.iter().filter_map(|s| s.get(&base)).max().copied().unwrap_or(0);
         while is_reserved(&name) || self.scopes.iter().any(|s| s.contains_key(&name)) {
             n += 1;
@@ -62,13 +62,12 @@ impl Namer {
         name
     }
 
-    /// How many scopes there are.
+    /// The number of open scopes.
     pub fn depth(&self) -> usize {
         self.scopes.len()
     }
 
-    /// Makes a name of the innermost scope one of the scope that was the innermost when there were
-    /// `depth`.
+    /// Moves a name of the innermost scope to the scope that was innermost at `depth`.
     pub fn lift(&mut self, name: &str, depth: usize) {
         if let Some(scope) = depth.checked_sub(1).and_then(|i| self.scopes.get_mut(i)) {
             scope.entry(name.to_owned()).or_insert(0);
@@ -76,7 +75,7 @@ impl Namer {
     }
 }
 
-/// Letters, digits and single underscores, beginning with a letter.
+/// Reduces a name to letters, digits and single underscores, beginning with a letter.
 fn sanitize(wanted: &str, kind: &str) -> String {
     let mut out = String::new();
     for c in wanted.chars().take(MAX_LENGTH) {

@@ -1,15 +1,15 @@
-//! Scalar types as C++ types, and numbers as literals of them.
+//! Scalar types as C++ types, and numbers as C++ literals.
 
 use crate::cpp::ast::Expr;
 use carbyne_ir::scalar::Scalar;
 use half::{bf16, f16};
 
-/// How a scalar is stored.
+/// The storage of a scalar.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Storage {
-    /// The C++ type of an element of an array.
+    /// The C++ type of an array element.
     pub(crate) cxx: &'static str,
-    /// Scalars in one such element: more than 1 for types below a byte, which no address names.
+    /// The scalars per array element: more than 1 for types below a byte, which have no address.
     pub(crate) packed: i64,
     /// The header that declares the type.
     pub(crate) header: Option<&'static str>,
@@ -44,20 +44,20 @@ pub(crate) fn storage(scalar: Scalar) -> Storage {
     }
 }
 
-/// Bits of one array element.
+/// The bits of an array element.
 pub(crate) fn storage_bits(scalar: Scalar) -> i64 {
     scalar.bits().max(8)
 }
 
-/// `v` as an expression of the scalar's C++ type, rounded to it once; none for an integer type that
-/// does not hold `v`.
+/// `v` as an expression of the scalar's C++ type, rounded once. None for an integer type that
+/// cannot represent `v`.
 pub(crate) fn literal(v: f64, scalar: Scalar) -> Option<Expr> {
     let call = |f: &'static str, x: f32| Some(Expr::call(f, [float(x)]));
     match scalar {
         Scalar::F64 => Some(double(v)),
         Scalar::F32 => Some(float(v as f32)),
         Scalar::Tf32 => Some(float(to_tf32(v) as f32)),
-        // The argument is a value of the type, so that the conversion is exact.
+        // The argument is already a value of the type, so the conversion is exact.
         Scalar::F16 => call("__float2half", f16::from_f64(v).to_f32()),
         Scalar::Bf16 => call("__float2bfloat16", bf16::from_f64(v).to_f32()),
         // Their constructors round to nearest even and saturate.
@@ -93,7 +93,7 @@ pub(crate) fn literal(v: f64, scalar: Scalar) -> Option<Expr> {
             if v.fract() != 0.0 || v < lo || v >= hi {
                 return None;
             }
-            // 2^63 and above do not fit `i64`, and print as what they are.
+            // Numbers of at least 2^63 do not fit `i64`.
             Some(if v >= 9_223_372_036_854_775_808.0 {
                 Expr::Literal(format!("{}ULL", v as u64))
             } else {
@@ -103,7 +103,8 @@ pub(crate) fn literal(v: f64, scalar: Scalar) -> Option<Expr> {
     }
 }
 
-/// Rounded to 10 bits of fraction, to nearest even; what overflows f32 does so when it becomes one.
+/// Rounds to 10 bits of fraction, to nearest even. Numbers beyond the range of f32 overflow in the
+/// conversion to f32.
 fn to_tf32(v: f64) -> f64 {
     const DROPPED: u32 = 52 - 10;
     if !v.is_finite() {
@@ -114,7 +115,7 @@ fn to_tf32(v: f64) -> f64 {
     f64::from_bits((bits + half + (bits >> DROPPED & 1)) & !((1 << DROPPED) - 1))
 }
 
-/// `0.0f`; infinities and NaN by their bits, which no header needs to name.
+/// `0.0f`; infinities and NaN by their bits, which need no header.
 fn float(v: f32) -> Expr {
     if v.is_finite() {
         Expr::Literal(format!("{v:?}f"))
@@ -132,7 +133,7 @@ fn double(v: f64) -> Expr {
     }
 }
 
-/// One NaN, whatever the platform makes of it.
+/// A NaN with the same bits on every platform.
 fn canonical(v: f32) -> f32 {
     if v.is_nan() { f32::from_bits(0x7fff_ffff) } else { v }
 }

@@ -1,5 +1,6 @@
-//! Tests of every crate share this: it finds a compiler and a disassembler, skips no test in
-//! silence where these should be installed, and looks for faults in machine code.
+//! Test helpers for all crates: find a compiler and a disassembler, and find faults in machine
+//! code. Tests are skipped with a message if these tools are absent, and fail if they should be
+//! installed.
 
 use crate::nvrtc::{self, Nvrtc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +8,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The NVRTC to test with. Without one the caller skips, and says so in the log of the test.
+/// The NVRTC for tests. If there is none, prints a message; the caller skips the test.
 ///
 /// # Panics
-/// Panics where `cargo xtask setup` has run for this build folder and finds no NVRTC: a skipped
-/// test is a failure there.
+/// If `cargo xtask setup` has run for this build folder but there is no NVRTC.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn require_nvrtc() -> Option<&'static Nvrtc> {
     match nvrtc::find() {
@@ -26,14 +26,14 @@ pub fn require_nvrtc() -> Option<&'static Nvrtc> {
     }
 }
 
-/// The functions of machine code that hold a call, each with its first one as nvdisasm writes it.
-/// Without nvdisasm the caller skips, and says so in the log of the test.
+/// The functions of machine code that contain a call, each with its first call as printed by
+/// nvdisasm. If there is no nvdisasm, prints a message; the caller skips the test.
 ///
-/// nvdisasm 13.5 reads what NVRTC 12.9 compiles for sm_75 and later.
+/// nvdisasm 13.5 reads the output of NVRTC 12.9 for sm_75 and later.
 ///
 /// # Panics
-/// Panics where `cargo xtask setup` has run for this build folder and there is no nvdisasm, and
-/// where nvdisasm does not read the machine code.
+/// If `cargo xtask setup` has run for this build folder but there is no nvdisasm, or if nvdisasm
+/// cannot read the machine code.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn calls(cubin: &[u8]) -> Option<BTreeMap<String, String>> {
     let Some(program) = nvrtc::disassembler() else {
@@ -61,7 +61,7 @@ pub fn calls(cubin: &[u8]) -> Option<BTreeMap<String, String>> {
     Some(calls)
 }
 
-/// The text of nvdisasm, which reads files alone.
+/// The output of nvdisasm, which reads only files.
 fn disassembled(program: &Path, cubin: &[u8]) -> String {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -76,13 +76,13 @@ fn disassembled(program: &Path, cubin: &[u8]) -> String {
     String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
-/// Finds faults that make kernels with `wgmma` wrong or slow, in machine code, in the PTX it is
-/// made of, and in the messages of ptxas:
+/// Finds faults that make kernels with `wgmma` wrong or slow, in machine code, in the PTX from
+/// which it was made, and in the messages of ptxas:
 ///
-/// - a call in a kernel of which a `wgmma` takes A from registers: behind it ptxas may give A's
-///   registers to others;
-/// - `wgmma` that ptxas makes wait for each other (its messages C7510 to C7520; C7519 says that it
-///   has put in a fence).
+/// - a call in a kernel with a `wgmma` that takes A from registers: ptxas may reuse A's registers
+///   after the call;
+/// - `wgmma`s that ptxas serializes (its messages C7510 to C7520, except for C7519, which reports
+///   an inserted fence).
 pub fn wgmma_faults(ptx: &str, cubin: &[u8], log: &str) -> Vec<String> {
     let mut faults: Vec<String> =
         log.lines().filter(|l| is_serialized(l)).map(str::to_owned).collect();
@@ -103,9 +103,9 @@ fn is_serialized(line: &str) -> bool {
     number.is_some_and(|n| (7510..=7520).contains(&n) && n != 7519)
 }
 
-/// The kernels of a PTX text of which a `wgmma` takes A from registers: in PTX the list of D's is
-/// followed by A's, where A in shared memory is one descriptor (PTX ISA, Asynchronous
-/// Multiply-and-Accumulate Instruction: wgmma.mma_async).
+/// The kernels of a PTX text with a `wgmma` that takes A from registers. In PTX, A follows the list
+/// of D's registers: as a list of registers, or as one descriptor for A in shared memory (PTX ISA,
+/// Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async).
 fn with_a_in_registers(ptx: &str) -> BTreeSet<&str> {
     let mut kernels = BTreeSet::new();
     for entry in ptx.split(".entry ").skip(1) {
@@ -133,7 +133,8 @@ mod tests {
     fn a_in_registers_is_told_from_a_in_memory() {
         let ptx = format!(
             ".visible .entry memory(\n{{ {WGMMA}%rd1, %rd2, p, 1, 1, 0, 0; }}\n\
-             .visible .entry both(\n{{ {WGMMA}%rd1, %rd2, p, 1, 1, 0, 0;\n{WGMMA}{{%r1, %r2, %r3, %r4}}, %rd2, p, 1, 1, 0; }}\n\
+             .visible .entry both(\n{{ {WGMMA}%rd1, %rd2, p, 1, 1, 0, 0;\n\
+             {WGMMA}{{%r1, %r2, %r3, %r4}}, %rd2, p, 1, 1, 0; }}\n\
              .visible .entry none()\n{{ ret; }}"
         );
         assert_eq!(with_a_in_registers(&ptx).into_iter().collect::<Vec<_>>(), ["both"]);
@@ -158,9 +159,10 @@ mod tests {
             let Some(calls) = calls(&made.cubin) else { return };
             assert_eq!(calls.keys().collect::<Vec<_>>(), ["divides"], "{arch}");
             assert!(calls["divides"].starts_with("CALL"), "{calls:?}");
-            // What a `wgmma` would have in the same kernel.
+            // Simulates a `wgmma` in the same kernel.
             let ptx = format!(
-                ".entry divides() {{ {WGMMA}{{%r1}}, %rd1; }} .entry adds() {{ {WGMMA}{{%r1}}, %rd1; }}"
+                ".entry divides() {{ {WGMMA}{{%r1}}, %rd1; }} \
+                 .entry adds() {{ {WGMMA}{{%r1}}, %rd1; }}"
             );
             assert_eq!(wgmma_faults(&ptx, &made.cubin, "").len(), 1, "{arch}");
             assert_eq!(wgmma_faults("", &made.cubin, "").len(), 0, "{arch}");

@@ -1,20 +1,20 @@
-//! The module as people write it: one grammar for the kernel, tile and atomic levels.
+//! The syntax tree: the written form of a module, at the kernel, tile and atomic level.
 //!
-//! This tree is what [`crate::text`] parses and prints, what builders construct and what the solver
-//! emits: everything that reaches the verifier, the simulator or the code generator came through
-//! it. It keeps what was written: names of `let` constants, types left out, comments, blank lines.
-//! [`crate::resolve`] turns it into a [`crate::program::Program`], in which every type is known.
+//! [`crate::text`] parses texts to this tree and prints it; builders and the solver construct it.
+//! It is the only input of the verifier, the simulator and the code generator. The tree keeps names
+//! of `let` constants, omitted types, comments and blank lines. [`crate::resolve`] turns it into a
+//! [`crate::program::Program`], in which every type is known.
 //!
 //! Invariants:
-//! - `parse(print(m)) == m` for every module; spans and ids do not take part in equality.
-//! - Statements have ids, given by parser or builder and kept by what rewrites a tree; one that was
-//!   made from another names it. Text holds none.
-//! - What no text could say is refused by [`crate::text::well_formed()`], which [`crate::resolve`]
-//!   asks first.
-//! - Dropping and printing never recurse. Cloning, comparing and `{:?}` recurse as deep as a tree
-//!   nests.
-//! - Names hold only ASCII letters, digits and `_`; the sigil (`%`, `#`) is not part of a data or
-//!   thread name. Index names (`@tid_m`, or bare `k`) hold their `@`.
+//! - `parse(print(m)) == m` for every module; equality ignores spans and ids.
+//! - The parser or a builder gives each statement an id, and rewriting a tree keeps it. A statement
+//!   made from another one refers to that one's id. The text contains no ids.
+//! - [`crate::text::well_formed()`] refuses trees that no text can express; [`crate::resolve`]
+//!   calls it first.
+//! - Dropping and printing never recurse. `clone`, `==` and `{:?}` recurse as deep as the tree is
+//!   nested.
+//! - Names contain only ASCII letters, digits and `_`. Names of data and threads do not include the
+//!   sigil (`%`, `#`); names of indices include the `@` (`@tid_m`, or bare `k`).
 
 mod attr;
 mod kind;
@@ -42,10 +42,10 @@ use crate::scalar::{Memory, Scalar, spelled};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// The format version, which stands in the first line of a text.
+/// The format version, written in the first line of a text.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// A name with the place where it is written.
+/// A name and its place in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     /// Letters, digits and `_`; index names may begin with `@`.
@@ -55,13 +55,13 @@ pub struct Name {
 }
 
 impl Name {
-    /// A name that stands in no text yet.
+    /// A name that is not in a text yet.
     pub fn new(text: impl Into<String>) -> Self {
         Name { text: text.into(), span: Span::default() }
     }
 }
 
-/// A whole file.
+/// A complete file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
     /// Comment lines above the version line, and a comment on it.
@@ -73,8 +73,8 @@ pub struct Module {
 }
 
 impl Module {
-    /// Gives every statement that has the id of one before it, as a copy has, an id of its own. It
-    /// is then one that was made from the first.
+    /// Gives a fresh id to every statement whose id occurs earlier in the module, as in a copy. The
+    /// statement then counts as made from the earlier one.
     pub fn separate(&mut self) {
         let mut seen = std::collections::HashSet::new();
         let mut lists = vec![&mut self.items];
@@ -91,8 +91,8 @@ impl Module {
         }
     }
 
-    /// Gives the statements the ids of those of an equal module, and what these were made from: of
-    /// one that was printed and read again.
+    /// Copies the ids and origins of an equal module, for a module that was printed and parsed
+    /// again.
     pub fn take_ids(&mut self, of: &Module) {
         let mut lists = vec![(&mut self.items, &of.items)];
         while let Some((list, of)) = lists.pop() {
@@ -105,24 +105,24 @@ impl Module {
     }
 }
 
-/// A statement with the comments that belong to it. `==` asks neither where it stands nor for ids.
+/// A statement with its comments. `==` ignores spans and ids.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// Whether an empty line stands above (above its comments). The first statement of a block has
-    /// none; the first of a module may.
+    /// Whether an empty line is above the statement and its comments. The first statement of a
+    /// block has no empty line above; the first of a module may have one.
     pub blank_above: bool,
-    /// Comment lines above, without `//` and the one space after it, trailing spaces cut.
+    /// Comment lines above, without `//` and one space after it, and without trailing spaces.
     pub leading: Vec<String>,
     /// The comment at the end of the statement's last line (for a body: after its `{`).
     pub trailing: Option<String>,
-    /// What it is.
+    /// The statement itself.
     pub kind: StmtKind,
     /// The statement's text without comments.
     pub span: Span,
-    /// Its own, unique in a module.
+    /// The id of this statement, unique in its module.
     pub id: NodeId,
-    /// The statement that it was made from, which may be gone; none of one that a person wrote or a
-    /// program built.
+    /// The statement from which this one was made, which may no longer exist. `None` for a
+    /// statement that a person wrote or a builder made.
     pub from: Option<NodeId>,
 }
 
@@ -150,7 +150,7 @@ impl Stmt {
         }
     }
 
-    /// Where a spec comes from in a program that this one was made of (`loc=`).
+    /// The place in the source program from which a spec was made (`loc=`).
     pub fn loc(&self) -> Option<&str> {
         match &self.kind {
             StmtKind::Spec(spec) => spec.loc(),
@@ -159,8 +159,7 @@ impl Stmt {
         }
     }
 
-    /// A statement without comments that is made from another, and stands for errors where that one
-    /// does.
+    /// A statement without comments, made from another one. Errors point at that one's place.
     pub fn derived(kind: StmtKind, from: &Stmt) -> Self {
         Stmt { span: from.span, from: Some(from.id), ..Stmt::new(kind) }
     }
@@ -169,14 +168,14 @@ impl Stmt {
 /// A list of statements between braces.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Block {
-    /// In text order.
+    /// The statements, in text order.
     pub stmts: Vec<Stmt>,
     /// Comment lines before the closing brace.
     pub footer: Vec<String>,
 }
 
 impl Drop for Block {
-    /// One body after the other, however deep a tree built in memory is.
+    /// Drops one body after the other, so that deeply nested trees do not overflow the stack.
     fn drop(&mut self) {
         let mut rest = std::mem::take(&mut self.stmts);
         while let Some(mut stmt) = rest.pop() {
@@ -185,42 +184,42 @@ impl Drop for Block {
     }
 }
 
-/// What the caller's tensor says of its elements, which are integers.
+/// Facts that the caller guarantees about the integer elements of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Elements {
-    /// `in 0..N`: what they are from and below.
+    /// `in 0..N`: lower bound, and exclusive upper bound.
     Within(Expr, Expr),
-    /// `in 0..N distinct`: and no two of them are equal.
+    /// `in 0..N distinct`: the same bounds, and no two elements are equal.
     Distinct(Expr, Expr),
-    /// `splits N`: the first is 0, none is below the one before it, the last is N. So they are
-    /// where the consecutive parts of N elements begin and end.
+    /// `splits N`: the elements never decrease, the first is 0 and the last is N. They are the
+    /// bounds of consecutive parts of N elements.
     Splits(Expr),
 }
 
-/// What a statement says.
+/// The kinds of statements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
     /// `let M = 256, N = 2 * M`
     Let(Vec<(Name, Expr)>),
-    /// `sym K{min=64, max=4096, div=64}`: a size known only when the kernel is launched.
+    /// `sym K{min=64, max=4096, div=64}`: a size known only at launch.
     Sym(SymDecl),
     /// `sym M, N where M % 8 == 0, M <= N typical M=4096`: sizes with facts about them.
     Symbols(Symbols),
-    /// `%A:[M,K].f16.GL`: a tensor that the caller provides (top level only). One without memory
-    /// and modes, `%alpha:[].f32`, is a number that the caller passes.
+    /// `%A:[M,K].f16.GL`: a tensor that the caller provides (top level only). A declaration without
+    /// memory and modes, `%alpha:[].f32`, is a number that the caller passes.
     DataDecl {
         /// Without `%`.
         name: Name,
-        /// Its whole type.
+        /// The complete type.
         ty: TensorType,
-        /// What is known of its elements, which are integers.
+        /// Facts about its integer elements.
         range: Option<Elements>,
     },
-    /// `%a:[..].f16.GL = %A.tile([8,8])[@i,_]`: a view, its type optional.
+    /// `%a:[..].f16.GL = %A.tile([8,8])[@i,_]`: a view; the type is optional.
     DataDef {
         /// Without `%`.
         name: Name,
-        /// Checked against the inferred one; strides left out follow from the view.
+        /// Compared with the inferred type; omitted strides follow from the view.
         ty: Option<TensorType>,
         /// The view.
         view: View,
@@ -229,58 +228,58 @@ pub enum StmtKind {
     ThreadDecl {
         /// Without `#`.
         name: Name,
-        /// Its whole type.
+        /// The complete type.
         ty: ThreadType,
     },
     /// `#w:[4].[32].thread = #cta.tile([32])`
     ThreadDef {
         /// Without `#`.
         name: Name,
-        /// Checked against the inferred one.
+        /// Compared with the inferred type.
         ty: Option<ThreadType>,
         /// The view.
         view: View,
     },
-    /// `@m, @n = #w.indices()`: the executing thread's (or block's) coordinates in the outermost
+    /// `@m, @n = #w.indices()`: the coordinates of the executing thread (or block) in the outermost
     /// level.
     Indices {
-        /// One name a mode.
+        /// One name for each mode.
         names: Vec<Name>,
-        /// Which thread tensor.
+        /// The thread tensor.
         threads: View,
     },
-    /// `@n = %sizes[@g]`: an integer that the caller's memory holds, as a number from here to the
-    /// end of the block. It is read where the statement stands.
+    /// `@n = %sizes[@g]`: reads an integer from the caller's memory. The name denotes this number
+    /// up to the end of the block.
     Element {
-        /// With `@`.
+        /// The name, with `@`.
         name: Name,
-        /// Of one element.
+        /// A view of one element.
         view: View,
     },
     /// `Allocate %As:[128,32].f16.SH{?}`
     Allocate {
         /// Without `%`.
         name: Name,
-        /// Its type, open or not.
+        /// The type; its layout may be open.
         ty: TensorType,
     },
     /// Any other spec, with or without a body.
     Spec(Spec),
-    /// `%p = exp(%s - %max)`: what the specs give that the expression stands for. A name that is
-    /// not defined yet is declared by it; anything else is written.
+    /// `%p = exp(%s - %max)`: the result of the specs that the expression stands for. If the name
+    /// is not yet defined, the statement declares it; otherwise it writes to the existing tensor.
     Assign {
-        /// A name, or a view of what is written.
+        /// A name, or a view of the tensor to write.
         target: View,
-        /// What is said of the type of a name that is declared.
+        /// The stated part of the type of a declared name.
         ty: Option<ResultType>,
         /// The expression.
         value: TensorExpr,
     },
-    /// `import "parts.cby"`: the sub-specs of another file.
+    /// `import "parts.cby"`: imports the sub-specs of another file.
     Import(Text),
-    /// `def @scale[N] (%x, %y) -> (%z) { .. }`: a sub-spec with parameters.
+    /// `def @scale[N] (%x, %y) -> (%z) { .. }`: defines a sub-spec with parameters.
     Def(Def),
-    /// `@scale[128] (%a, %b) -> (%c)`: a sub-spec in its place.
+    /// `@scale[128] (%a, %b) -> (%c)`: uses a sub-spec.
     Call(Call),
     /// `for (k = 0; k < 8; k += 1) unroll { .. }`
     For {
@@ -292,38 +291,38 @@ pub enum StmtKind {
         end: Expr,
         /// Positive step.
         step: Expr,
-        /// Whether every iteration is printed or only a hint given.
+        /// How the loop is unrolled.
         unroll: Unroll,
-        /// `stages=3`: how many iterations may be under way at a time. The meaning stays
+        /// `stages=3`: the number of iterations that may be in flight together. The meaning stays
         /// sequential.
         stages: Option<Expr>,
-        /// What is repeated.
+        /// The statements of the loop.
         body: Block,
     },
     /// `if (@w < 2 && k == 0) { .. } else { .. }`
     If {
-        /// All must hold.
+        /// The comparisons, all of which must hold.
         cond: Vec<Compare>,
-        /// When they hold.
+        /// The block executed if all hold.
         then: Block,
-        /// When one does not.
+        /// The block executed if one of them does not hold.
         otherwise: Option<Block>,
     },
-    /// `barrier` or `barrier(#warps)`: all named threads arrive before any goes on.
+    /// `barrier` or `barrier(#warps)`: waits until all named threads have arrived.
     Barrier(Option<View>),
     /// `mbarrier.wait(%full[s], parity)`, `async.commit`: executed by every thread of the enclosing
     /// body for itself, or by its warps together.
     Sync {
-        /// What is done.
+        /// The operation.
         op: SyncOp,
-        /// Its operands, as [`SyncOp::signature`] says.
+        /// The operands, which [`SyncOp::signature`] describes.
         args: Vec<SyncArg>,
     },
 }
 
 impl StmtKind {
-    /// The blocks of statements, in text order: of a spec `means`, then the body; of an `if` both
-    /// sides.
+    /// The blocks of the statement, in text order: for a spec `means`, then the body; for an `if`
+    /// both branches.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         let (first, second) = match self {
             StmtKind::Spec(spec) => (spec.means.as_ref(), spec.body.as_ref()),
@@ -357,13 +356,13 @@ impl StmtKind {
         self.blocks().skip(usize::from(self.has_means()))
     }
 
-    /// The same to change them.
+    /// Mutable [`StmtKind::bodies`].
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Block> {
         let means = usize::from(self.has_means());
         self.blocks_mut().skip(means)
     }
 
-    /// Whether the first of its blocks is a `means` block.
+    /// Whether the first block is a `means` block.
     pub fn has_means(&self) -> bool {
         matches!(
             self,
@@ -371,7 +370,7 @@ impl StmtKind {
         )
     }
 
-    /// [`StmtKind::blocks`] to change them.
+    /// Mutable [`StmtKind::blocks`].
     pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
         let (first, second) = match self {
             StmtKind::Spec(spec) => (spec.means.as_mut(), spec.body.as_mut()),
@@ -415,18 +414,18 @@ pub enum SyncArg {
 pub struct SymDecl {
     /// Its name.
     pub name: Name,
-    /// Smallest value; 1 where not given.
+    /// Smallest value; 1 if omitted.
     pub min: Option<i64>,
     /// Largest value.
     pub max: Option<i64>,
-    /// A number that divides it.
+    /// A divisor of its value.
     pub div: Option<i64>,
 }
 
 spelled! {
     /// How a loop is unrolled.
     Unroll {
-        /// As the CUDA compiler sees fit.
+        /// The CUDA compiler decides.
         Default = "",
         /// Fully: `#pragma unroll`.
         Full = "unroll",
@@ -435,18 +434,17 @@ spelled! {
     }
 }
 
-/// A number: an integer where extents, strides and indices are due, a binary64 where a spec takes a
-/// literal.
+/// A number: an integer in extents, strides and indices; a binary64 number in literals of a spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// The operator, name or literal.
     pub kind: ExprKind,
     /// Its place in the text.
     pub span: Span,
 }
 
 impl Drop for Expr {
-    /// One operator after the other, however deep a tree built in memory is.
+    /// Drops one operator after the other, so that deeply nested trees do not overflow the stack.
     fn drop(&mut self) {
         let mut rest = vec![];
         operands(&mut self.kind, &mut rest);
@@ -478,7 +476,7 @@ impl Expr {
     pub fn int(v: i64) -> Self {
         Expr { kind: ExprKind::Int(v), span: Span::default() }
     }
-    /// The names in it, in the order of the text; a name that occurs twice is listed twice.
+    /// All names in the expression, in text order; a repeated name is listed again.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let (mut names, mut todo) = (vec![], vec![self]);
@@ -507,12 +505,12 @@ impl Expr {
     }
 }
 
-/// Kinds of numbers. Literals are non-negative.
+/// The kinds of numbers. Literals are non-negative.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// `128`
     Int(i64),
-    /// `0.5`, `1e-5`: as written; no number of indices. `inf` is a name.
+    /// `0.5`, `1e-5`: as written; not allowed in indices. `inf` is a name.
     Real(String),
     /// `M`, `k`, `@tid_m`
     Name(String),
@@ -520,13 +518,13 @@ pub enum ExprKind {
     Bin(BinOp, Box<Expr>, Box<Expr>),
     /// `-a`
     Neg(Box<Expr>),
-    /// `sqrt(a)`; no number of indices.
+    /// `sqrt(a)`; not allowed in indices.
     Sqrt(Box<Expr>),
 }
 
 spelled! {
-    /// Operators on integers. Division and remainder round down; `%` is followed by white space,
-    /// which tells it from the sigil of a tensor.
+    /// Operators on integers. Division and remainder round down. White space must follow `%`, to
+    /// distinguish it from the sigil of a tensor.
     BinOp {
         /// Sum.
         Add = "+",
@@ -538,9 +536,9 @@ spelled! {
         Div = "/",
         /// Remainder.
         Mod = "%",
-        /// Smaller one.
+        /// Minimum.
         Min = "min",
-        /// Larger one.
+        /// Maximum.
         Max = "max",
         /// Quotient, rounded up.
         CeilDiv = "ceil_div",
@@ -548,7 +546,7 @@ spelled! {
 }
 
 impl BinOp {
-    /// How tightly it binds, from 1; functions bind tightest.
+    /// The precedence, from 1; functions have the highest.
     #[must_use]
     pub fn rank(self) -> u8 {
         match self {
@@ -558,10 +556,10 @@ impl BinOp {
         }
     }
 
-    /// The value for these operands.
+    /// Evaluates the operator.
     ///
     /// # Errors
-    /// Overflow, divisors that are not positive, the arena's limits.
+    /// Overflow, a divisor that is not positive, the limits of the arena.
     pub fn apply<L: Leaf>(self, cx: &L::Cx, a: L, b: L) -> Result<L, LayoutError> {
         match self {
             BinOp::Add => L::add(cx, a, b),
@@ -575,8 +573,9 @@ impl BinOp {
         }
     }
 
-    /// Joins operands by the ranks of the operators between them; operators of one rank group from
-    /// the left. `next` returns the next operator with the operand behind it, and none at the end.
+    /// Joins operands by the precedence of the operators between them; operators of equal
+    /// precedence group from the left. `next` returns the next operator with the operand after it,
+    /// and `None` at the end.
     ///
     /// # Errors
     /// The errors of `next`.
@@ -585,7 +584,7 @@ impl BinOp {
         mut next: impl FnMut() -> Result<Option<(BinOp, T)>, E>,
         join: impl Fn(BinOp, T, T) -> T,
     ) -> Result<T, E> {
-        // At most two ranks wait on the stack.
+        // The stack holds at most two operators of different precedence.
         let mut stack: Vec<(BinOp, T)> = vec![];
         let mut last = first;
         while let Some((op, operand)) = next()? {
@@ -621,7 +620,7 @@ spelled! {
 }
 
 impl CmpOp {
-    /// What holds of the sides exchanged.
+    /// The comparison that holds if the sides are exchanged: `<` gives `>`.
     pub fn flipped(self) -> CmpOp {
         match self {
             CmpOp::Lt => CmpOp::Gt,
@@ -632,7 +631,7 @@ impl CmpOp {
         }
     }
 
-    /// Whether it holds of two numbers.
+    /// Evaluates the comparison.
     pub fn holds(self, a: i64, b: i64) -> bool {
         match self {
             CmpOp::Lt => a < b,
@@ -656,7 +655,7 @@ pub struct Compare {
     pub rhs: Expr,
 }
 
-/// A nested tuple of integer expressions, as written.
+/// A nested tuple of integer expressions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TupleExpr {
     /// One number.
@@ -666,7 +665,7 @@ pub enum TupleExpr {
 }
 
 impl Drop for TupleExpr {
-    /// One tuple after the other, however deep a tree built in memory is.
+    /// Drops one tuple after the other, so that deeply nested trees do not overflow the stack.
     fn drop(&mut self) {
         let nested = |t: &TupleExpr| matches!(t, TupleExpr::Tuple(modes) if !modes.is_empty());
         let TupleExpr::Tuple(modes) = self else { return };
@@ -692,7 +691,7 @@ impl TupleExpr {
     }
 }
 
-/// `shape:stride`, both always written: `((4,8),(2,2)):((16,1),(8,64))`.
+/// `shape:stride`: `((4,8),(2,2)):((16,1),(8,64))`. The strides are never omitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutExpr {
     /// Shape.
@@ -705,13 +704,13 @@ pub struct LayoutExpr {
 
 /// `[8,8]`, `[32:1]`, `[(8,8):(8,1)]`, `[]`: one level of a tensor.
 ///
-/// `modes` lists the modes. The printed form follows from the fields: with strides, one mode prints
-/// as `[n:s]` and several as `[(..):(..)]`; without, as `[a,b]`.
+/// The printed form follows from the fields. With strides, one mode prints as `[n:s]` and several
+/// as `[(..):(..)]`; without strides, they print as `[a,b]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dims {
-    /// One entry a mode.
+    /// One entry for each mode.
     pub modes: Vec<TupleExpr>,
-    /// One entry a mode, each congruent with its mode.
+    /// One entry for each mode, congruent with the mode.
     pub strides: Option<Vec<TupleExpr>>,
     /// Its place in the text.
     pub span: Span,
@@ -720,42 +719,42 @@ pub struct Dims {
 /// The type of a data tensor: `[2,2].[8,8].f16.SH{swizzle=(3,4,3)}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorType {
-    /// Outermost first; at least one.
+    /// The levels, outermost first; at least one.
     pub levels: Vec<Dims>,
-    /// Scalar of the innermost elements.
+    /// The scalar type of the innermost elements.
     pub scalar: Scalar,
-    /// None for a value that the solver places.
+    /// The memory; `None` if the solver chooses it.
     pub memory: Option<Memory>,
-    /// What stands in braces, in text order.
+    /// The attributes in braces, in text order.
     pub attrs: Vec<TypeAttr>,
     /// Its place in the text.
     pub span: Span,
 }
 
-/// What stands in the braces of a tensor type.
+/// An attribute in the braces of a tensor type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeAttr {
-    /// `?`: the solver finds the layout (SH: strides and swizzle; RF: the thread-value layout).
+    /// `?`: the solver chooses the layout (SH: strides and swizzle; RF: the thread-value layout).
     Open,
-    /// `tv=((4,8),2):((2,8),1) over #w`: a distributed register tensor; (t,v) to the column-major
-    /// index of the element in the logical shape.
+    /// `tv=((4,8),2):((2,8),1) over #w`: a distributed register tensor. The layout maps (thread,
+    /// value) to the column-major index of the element in the logical shape.
     Tv(LayoutExpr, Name),
     /// `swizzle=(3,4,3)`: CuTe's `Swizzle<B,M,S>` on byte-address bits. Three constants.
     Swizzle(Box<[Expr; 3]>),
-    /// `align=128`: of the first byte.
+    /// `align=128`: alignment of the first byte.
     Align(Expr),
-    /// `at=4096`: byte address in the block's shared memory.
+    /// `at=4096`: byte address in the shared memory of the block.
     At(Expr),
     /// `reuses=%x`: may overlap `%x` in shared memory.
     Reuses(Name),
-    /// `[8].T`, first and not in braces: the scalar type is this type parameter of the sub-spec
-    /// around. What the type holds as its scalar is not meant: `f32`, or nothing where there may be
-    /// none.
+    /// `[8].T`, written before the braces and listed first: the scalar type is this type parameter
+    /// of the enclosing sub-spec. The scalar field of the type has no meaning then; it holds `f32`,
+    /// or `None` where it is optional.
     Scalar(Name),
 }
 
 spelled! {
-    /// What a thread tensor's elements are.
+    /// The elements of a thread tensor.
     ThreadScalar {
         /// Threads of a block.
         Thread = "thread",
@@ -767,7 +766,7 @@ spelled! {
 /// The type of a thread tensor: `[2,2].[8].thread`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadType {
-    /// Outermost first; at least one.
+    /// The levels, outermost first; at least one.
     pub levels: Vec<Dims>,
     /// Threads or blocks.
     pub scalar: ThreadScalar,
@@ -775,20 +774,20 @@ pub struct ThreadType {
     pub span: Span,
 }
 
-/// `%A.tile([8,8])[@i,_]`: a named tensor and what is done to it. The sigil follows from the
-/// context.
+/// `%A.tile([8,8])[@i,_]`: a named tensor and the operations on it. The context determines the
+/// sigil.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     /// The tensor's name.
     pub base: Name,
-    /// Applied left to right to the outermost level.
+    /// The operations on the outermost level, applied from left to right.
     pub ops: Vec<ViewOp>,
     /// Its place in the text.
     pub span: Span,
 }
 
 impl View {
-    /// The tensor itself.
+    /// The tensor itself, without operations.
     pub fn of(name: impl Into<String>) -> Self {
         View { base: Name::new(name), ops: vec![], span: Span::default() }
     }
@@ -800,65 +799,69 @@ impl View {
     }
 }
 
-/// `.pad([1,1], [1,1], 0)`: elements around those of a tensor.
+/// `.pad([1,1], [1,1], 0)`: adds elements around those of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pad {
-    /// How many before the first of each mode.
+    /// The number of added elements before the first one of each mode.
     pub before: Vec<Expr>,
-    /// How many behind the last of each mode; none where it is empty.
+    /// The number of added elements after the last one of each mode; if empty, none are added.
     pub behind: Vec<Expr>,
-    /// Their value, as which they count. Where nothing is said, there are no such elements, save in
-    /// a `means` block, where they are 0.
+    /// The value of the added elements. Without a value, the added elements do not exist; in a
+    /// `means` block, they are 0.
     pub value: Option<Expr>,
 }
 
 impl Pad {
-    /// All numbers that are written in it.
+    /// All expressions in it.
     pub fn numbers(&self) -> impl Iterator<Item = &Expr> {
         self.before.iter().chain(&self.behind).chain(&self.value)
     }
 }
 
-/// One operation on a tensor. All act on the outermost level.
+/// An operation on the outermost level of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewOp {
-    /// `.tile([128,_])` or `.tile([2:2], _, [(2,2):(1,4)])`: one tiler a mode (Graphene, Fig. 4).
+    /// `.tile([128,_])` or `.tile([2:2], _, [(2,2):(1,4)])`: one tiler for each mode (Graphene,
+    /// Fig. 4).
     Tile(Tiler),
-    /// `.reshape([2,2]:[2,1])`: the outermost level composed with a layout over its column-major
+    /// `.reshape([2,2]:[2,1])`: composes the outermost level with a layout over its column-major
     /// index.
     Reshape(LayoutExpr),
-    /// `[@i, _, 3]`: one entry a mode; `_` keeps the mode. With every mode given the level is gone.
+    /// `[@i, _, 3]`: one entry for each mode; `_` keeps the mode. If every mode has an index, the
+    /// level disappears.
     Index(Vec<Option<Expr>>),
     /// `.mine`: the executing thread's own values of a distributed register tensor.
     Mine,
-    /// `.tv(L over #w)`: the executing thread's values of a tensor under the thread-value layout
-    /// `L`.
+    /// `.tv(L over #w)`: the executing thread's values of a tensor, according to the thread-value
+    /// layout `L`.
     Tv(LayoutExpr, Name),
-    /// `.scalar()`: of a thread tensor, each thread for itself.
+    /// `.scalar()`: makes each thread of a thread tensor a group of its own.
     Scalar,
-    /// `.elect()`: of a thread tensor, one thread of each innermost group; which one is not said.
+    /// `.elect()`: chooses one thread of each innermost group of a thread tensor. The hardware
+    /// decides which one.
     Elect,
-    /// `.peer(r)`: the same place in the shared memory of the cluster's block of that rank.
+    /// `.peer(r)`: the tensor at the same place in the shared memory of block `r` of the cluster.
     Peer(Expr),
-    /// `.permute([1,0])`: the modes of the outermost level in another order; `.transpose()` where
-    /// it is empty, which exchanges the last two.
+    /// `.permute([1,0])`: reorders the modes of the outermost level. An empty list stands for
+    /// `.transpose()`, which exchanges the last two.
     Permute(Vec<Expr>),
-    /// `.iota(1)`: not the elements, but the coordinate of each along that mode.
+    /// `.iota(1)`: replaces each element by its coordinate along that mode.
     Iota(Expr),
-    /// `.plus(S - T)`: of coordinates, each and a number.
+    /// `.plus(S - T)`: adds a number to each coordinate.
     Plus(Expr),
-    /// `.pad([0,@h])`: of each mode so many elements more before its first, and behind its last.
+    /// `.pad([0,@h])`: adds elements before the first and after the last one of each mode.
     Pad(Box<Pad>),
-    /// `[%rows, _]`, `[0..64, _]`: as an index, with ranges of a mode or coordinates from an
-    /// integer tensor.
+    /// `[%rows, _]`, `[0..64, _]`: like an index, but an entry can also be a range of a mode or an
+    /// integer tensor of coordinates.
     Pick(Vec<Pick>),
-    /// `.tensormap([128,64], swizzle=(3,4,3))`: boxes of a tensor in GL, as tensor-map instructions
-    /// move them: an outer level that counts boxes, rounded up at the edges, and an inner one that
-    /// is a box. The swizzle is that of the tensor in SH on the other side.
+    /// `.tensormap([128,64], swizzle=(3,4,3))`: divides a tensor in GL into the boxes that
+    /// tensor-map instructions copy. The outer level counts boxes, rounded up at the edges; the
+    /// inner level is one box. The swizzle is that of the tensor in SH to or from which boxes are
+    /// copied.
     TensorMap {
-        /// Extents of a box, one a mode.
+        /// Extents of a box, one for each mode.
         sizes: Vec<Expr>,
-        /// As [`TypeAttr::Swizzle`]; none where boxes lie in SH as they are.
+        /// As in [`TypeAttr::Swizzle`]; `None` if boxes are not swizzled in SH.
         swizzle: Option<Box<[Expr; 3]>>,
     },
 }
@@ -868,39 +871,40 @@ pub enum ViewOp {
 pub enum Tiler {
     /// `[8,_]`: contiguous tiles; `_` takes the whole mode.
     Sizes(Vec<Option<Expr>>),
-    /// `[2:2], _`: a one-dimensional tensor a mode (always with strides, else it would be `Sizes`).
+    /// `[2:2], _`: one layout with one mode for each mode of the tensor. Strides are always
+    /// written, in contrast to `Sizes`.
     Modes(Vec<Option<LayoutExpr>>),
 }
 
 /// A computation or data movement on tensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// What it computes.
+    /// The computation.
     pub kind: SpecKind,
-    /// `@gemm`: the kernel's name (without `@`), on top-level specs.
+    /// `@gemm`: the name of the kernel (without `@`), on top-level specs.
     pub name: Option<Name>,
-    /// `<<<#grid, #cta>>>`; left open on kernel-level specs for the solver, and in bodies where it
-    /// is that of the spec around.
+    /// `<<<#grid, #cta>>>`. Kernel-level specs omit it: the solver chooses. A spec in a body omits
+    /// it if it has the executor of the enclosing spec.
     pub exec: Option<Exec>,
     /// Read operands.
     pub inputs: Vec<Operand>,
     /// Written operands.
     pub outputs: Vec<View>,
-    /// What is said of the types of outputs that are declared, `-> (%s:SH)`; one for each output,
-    /// or none at all.
+    /// The stated types of declared outputs, `-> (%s:SH)`: one entry for each output, or no entries
+    /// at all.
     pub declared: Vec<Option<ResultType>>,
     /// `acc=f32 atom=ldmatrix.x4.b16`, in text order.
     pub attrs: Vec<Attr>,
-    /// What a generic spec computes: specs on whole tensors, each name assigned once.
+    /// The meaning of a generic spec: specs on whole tensors, each of which assigns a new name.
     pub means: Option<Block>,
     /// The decomposition.
     pub body: Option<Block>,
-    /// The head, without the bodies.
+    /// The place of the head, without the bodies.
     pub span: Span,
 }
 
 impl Spec {
-    /// A spec without operands that its surroundings execute.
+    /// A spec without operands, executed by the executor of the enclosing spec.
     pub fn new(kind: SpecKind) -> Self {
         Spec {
             kind,
@@ -915,7 +919,8 @@ impl Spec {
             span: Span::default(),
         }
     }
-    /// The blocks and threads of `<<<#grid, #cta>>>`, both written.
+    /// The blocks and threads of `<<<#grid, #cta>>>`; `None` if only one of them, or neither, is a
+    /// view.
     pub fn both(&self) -> Option<(&View, &View)> {
         match &self.exec {
             Some(Exec::Both(blocks, threads)) => Some((blocks, threads)),
@@ -927,12 +932,12 @@ impl Spec {
         self.means.iter().chain(&self.body)
     }
 
-    /// The attribute of this key.
+    /// The attribute with this key.
     pub fn attr(&self, key: Key) -> Option<&Attr> {
         Attr::among(&self.attrs, key)
     }
 
-    /// Where the spec comes from in a program that this one was made of, as that says it (`loc=`).
+    /// The place in the source program from which the spec was made (`loc=`).
     pub fn loc(&self) -> Option<&str> {
         Attr::loc_of(&self.attrs)
     }
@@ -943,16 +948,16 @@ impl Spec {
 pub enum Operand {
     /// A tensor.
     View(View),
-    /// A literal, `Init (0.0) -> (%x)`. Kept as written, so that printing is exact.
+    /// A literal, `Init (0.0) -> (%x)`. It is kept as text, so that printing is exact.
     Number(Number),
-    /// `Init (1.0 / N) -> (%x)`: a number that is computed when the text is read.
+    /// `Init (1.0 / N) -> (%x)`: a number that is computed while the text is resolved.
     Value(Expr),
 }
 
 /// A text in quotation marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// Without the marks.
+    /// The text without the marks.
     pub text: String,
     /// Its place in the text.
     pub span: Span,
@@ -968,13 +973,13 @@ pub struct Number {
 }
 
 spelled! {
-    /// How long the second-level cache keeps what a copy touches (`cache=`).
+    /// How long the L2 cache keeps the data of a copy (`cache=`).
     CacheHint {
-        /// As everything else.
+        /// Like all other data.
         Normal = "normal",
-        /// It goes first.
+        /// Evicted first.
         EvictFirst = "evict_first",
-        /// It stays longest.
+        /// Evicted last.
         EvictLast = "evict_last",
     }
 }

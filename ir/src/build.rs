@@ -1,11 +1,11 @@
-//! Programs built in memory, by the short forms of `carbyne 2`.
+//! Construction of modules in Rust, in the short forms of `carbyne 2`.
 //!
-//! A [`Builder`] has tensors and kernels, a [`Body`] statements. Expressions over tensors are
-//! written with operators and the functions of [`Compute`]; numbers of loops and blocks are
-//! [`Num`]s. Each kernel is checked when it has been built: errors are those of its text, which
-//! they quote.
+//! A [`Builder`] collects tensors and kernels, a [`Body`] collects statements. Operators and the
+//! functions of [`Compute`] make expressions over tensors; a [`Num`] is a number such as a loop
+//! variable or a coordinate of a block. The builder checks each finished kernel. Errors quote the
+//! text of the kernel.
 //!
-//! A matrix product with bias and relu, a block of which computes a tile of 64 by 64:
+//! A matrix product with bias and relu, in which each block computes a tile of 64 by 64:
 //!
 //! ```
 //! use carbyne_ir::build::{Builder, Compute, relu};
@@ -14,7 +14,8 @@
 //! # fn main() -> Result<(), carbyne_ir::diag::Diagnostics> {
 //! let mut m = Builder::new();
 //! let (a, b) = (m.tensor("A", [512, 256], Scalar::F16), m.tensor("B", [256, 512], Scalar::F16));
-//! let (bias, c) = (m.tensor("bias", [1, 512], Scalar::F32), m.tensor("C", [512, 512], Scalar::F16));
+//! let bias = m.tensor("bias", [1, 512], Scalar::F32);
+//! let c = m.tensor("C", [512, 512], Scalar::F16);
 //! m.kernel("gemm", [("i", 8), ("j", 8)], 128, &[&a, &b, &bias], &[&c], |k, [i, j]| {
 //!     k.loc("model.py:12");
 //!     let acc = k.fill("acc", [64, 64], Scalar::F32, 0);
@@ -27,13 +28,14 @@
 //!     k.store(&c.tile([64, 64]).at([&i, &j]), relu(&acc + &bias).cast(Scalar::F16));
 //! })?;
 //! let module = m.finish()?;
-//! # assert!(carbyne_ir::text::print(&module).contains("= cast(relu(%acc + %bias_row), f16, loc="));
+//! # let text = carbyne_ir::text::print(&module);
+//! # assert!(text.contains("= cast(relu(%acc + %bias_row), f16, loc="));
 //! # assert!(carbyne_ir::resolve::elaborate(&module, "").is_ok());
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! [`statements`] has statements without short forms, for programs that write out everything.
+//! [`statements`] makes statements without short forms, for programs that state everything.
 
 pub mod statements;
 
@@ -51,30 +53,29 @@ use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 // ---- Numbers ------------------------------------------------------------------------------------
 
-/// A number: a literal, a constant, a symbol, the variable of a loop, a coordinate, or what is
-/// computed of these.
+/// A number: a literal, constant, symbol, loop variable or coordinate, or an expression over these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Num(Expr);
 
 impl Num {
-    /// The constant, symbol or parameter of that name; coordinates begin with `@`.
+    /// The constant, symbol or parameter with this name; names of coordinates begin with `@`.
     pub fn of(name: impl Into<String>) -> Self {
         Num(Expr::name(name))
     }
 
-    /// A decimal number, such as `0.5` or `-inf`, where a spec takes a literal.
+    /// A decimal number such as `0.5` or `-inf`, for literals of specs.
     #[must_use]
     pub fn real(value: f64) -> Self {
         Num(real(value))
     }
 
-    /// The smaller one.
+    /// The minimum.
     #[must_use]
     pub fn min(self, other: impl Into<Num>) -> Self {
         Num(Expr::bin(BinOp::Min, self.0, other.into().0))
     }
 
-    /// The larger one.
+    /// The maximum.
     #[must_use]
     pub fn max(self, other: impl Into<Num>) -> Self {
         Num(Expr::bin(BinOp::Max, self.0, other.into().0))
@@ -86,7 +87,7 @@ impl Num {
         Num(Expr::bin(BinOp::CeilDiv, self.0, by.into().0))
     }
 
-    /// As the tree has it.
+    /// The expression in the syntax tree.
     #[must_use]
     pub fn into_expr(self) -> Expr {
         self.0
@@ -99,7 +100,7 @@ fn int(v: i64) -> Expr {
             Expr { kind: ExprKind::Neg(Box::new(Expr::int(digits))), span: Span::default() }
         }
         Some(_) => Expr::int(v),
-        // As large as no integer of a text.
+        // The text format has no literal for `i64::MIN`.
         None => Expr::bin(BinOp::Sub, int(v + 1), Expr::int(1)),
     }
 }
@@ -132,9 +133,9 @@ impl From<Expr> for Num {
     }
 }
 
-/// Several numbers: an array, or a tuple of what can be numbers.
+/// A list of numbers: an array, or a tuple of types that convert to numbers.
 pub trait Nums {
-    /// In order.
+    /// The numbers, in order.
     fn nums(self) -> Vec<Num>;
 }
 
@@ -193,25 +194,25 @@ number_operators!(Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Mo
 pub struct Tensor(View);
 
 impl Tensor {
-    /// The tensor of that name, without `%`.
+    /// The tensor with this name, without `%`.
     pub fn of(name: impl Into<String>) -> Self {
         Tensor(View::of(name))
     }
 
-    /// Its tiles of these extents, `.tile([64,32])`.
+    /// The tiles with these extents, `.tile([64,32])`.
     #[must_use]
     pub fn tile(&self, sizes: impl Nums) -> Self {
         let sizes = sizes.nums().into_iter().map(|n| Some(n.0)).collect();
         self.then(ViewOp::Tile(Tiler::Sizes(sizes)))
     }
 
-    /// One tile, or one element, `[@i, k]`.
+    /// One tile or one element, `[@i, k]`.
     #[must_use]
     pub fn at(&self, index: impl Nums) -> Self {
         self.then(ViewOp::Index(index.nums().into_iter().map(|n| Some(n.0)).collect()))
     }
 
-    /// A part of the first mode, all of the others, `[first..last, _]` of a matrix.
+    /// A range of the first mode and all other modes completely, `[first..last, _]` of a matrix.
     #[must_use]
     pub fn rows(&self, first: impl Into<Num>, last: impl Into<Num>, modes: usize) -> Self {
         let part = Pick::Range(first.into().0, last.into().0);
@@ -219,13 +220,13 @@ impl Tensor {
         self.then(ViewOp::Pick(std::iter::once(part).chain(others).collect()))
     }
 
-    /// The last two modes exchanged.
+    /// Exchanges the last two modes.
     #[must_use]
     pub fn transpose(&self) -> Self {
         self.then(ViewOp::Permute(vec![]))
     }
 
-    /// With so many elements before the first of each mode, which there are not.
+    /// Adds this many elements before the first one of each mode. The added elements do not exist.
     #[must_use]
     pub fn pad(&self, before: impl IntoIterator<Item = Num>) -> Self {
         let before = before.into_iter().map(|n| n.0).collect();
@@ -244,7 +245,7 @@ impl Tensor {
         Tensor(self.0.clone().then(op))
     }
 
-    /// As the tree has it.
+    /// The view in the syntax tree.
     #[must_use]
     pub fn view(&self) -> &View {
         &self.0
@@ -268,7 +269,7 @@ impl From<&Tensor> for View {
 pub struct Value(TensorExpr);
 
 impl Value {
-    /// As the tree has it.
+    /// The expression in the syntax tree.
     #[must_use]
     pub fn into_expr(self) -> TensorExpr {
         self.0
@@ -366,7 +367,7 @@ negation!(Value, Tensor, &Tensor);
 
 macro_rules! functions {
     ($($(#[$meta:meta])* $name:ident $op:ident),* $(,)?) => {
-        /// What is computed of tensors.
+        /// The operations on tensors.
         pub trait Compute: Into<Value> + Sized {
             $($(#[$meta])* fn $name(self) -> Value {
                 unary(UnaryOp::$op, self)
@@ -378,33 +379,33 @@ macro_rules! functions {
                 apply(SpecKind::Unary(UnaryOp::Cast), vec![self.into()], vec![to])
             }
 
-            /// The smaller elements.
+            /// The elementwise minimum.
             fn min(self, other: impl Into<Value>) -> Value {
                 binary(BinaryOp::Min, self, other)
             }
 
-            /// The larger elements.
+            /// The elementwise maximum.
             fn max(self, other: impl Into<Value>) -> Value {
                 binary(BinaryOp::Max, self, other)
             }
 
-            /// Whether elements compare so, by `lt`, `le`, `eq`, `ne`, `ge` or `gt`.
+            /// The elementwise comparison `lt`, `le`, `eq`, `ne`, `ge` or `gt`.
             fn compare(self, op: BinaryOp, other: impl Into<Value>) -> Value {
                 binary(op, self, other)
             }
 
-            /// A reduction along one mode, which stays with extent 1.
+            /// A reduction along one mode, whose extent becomes 1.
             fn reduce(self, op: ReduceOp, axis: i64) -> Value {
                 let axis = statements::number(Key::Axis, axis);
                 apply(SpecKind::Reduction(op), vec![self.into()], vec![axis])
             }
 
-            /// The product of matrices.
+            /// The matrix product.
             fn matmul(self, other: impl Into<Value>) -> Value {
                 apply(SpecKind::MatMulSet, vec![self.into(), other.into()], vec![])
             }
 
-            /// Elements of the first where these are true, else of the second.
+            /// The element of `yes` where `self` is true, else the element of `no`.
             fn select(self, yes: impl Into<Value>, no: impl Into<Value>) -> Value {
                 apply(SpecKind::Select, vec![self.into(), yes.into(), no.into()], vec![])
             }
@@ -449,11 +450,11 @@ impl Compute for &Tensor {}
 
 // ---- Modules ------------------------------------------------------------------------------------
 
-/// A module that is being built. Its statements are right at every time.
+/// A module under construction. It is valid at any time.
 #[derive(Clone, Debug)]
 pub struct Builder {
     module: Module,
-    /// What is wrong with declarations, to be said by what comes next.
+    /// Errors of declarations, which the next kernel reports.
     errors: Diagnostics,
 }
 
@@ -476,8 +477,8 @@ impl Builder {
         Builder::default()
     }
 
-    /// A tensor in global memory that the caller provides, row-major. What is wrong with it is an
-    /// error of the next kernel.
+    /// A row-major tensor in global memory that the caller provides. The next kernel reports errors
+    /// of the declaration.
     pub fn tensor(&mut self, name: &str, shape: impl Nums, scalar: Scalar) -> Tensor {
         self.given(name, level(shape), scalar, None)
     }
@@ -528,8 +529,8 @@ impl Builder {
         Tensor::of(name)
     }
 
-    /// A tensor of integers of the caller, in global memory, by rows, of which it is known what
-    /// they are: coordinates, sizes, or where consecutive parts begin.
+    /// A row-major tensor of integers in global memory that the caller provides, with facts about
+    /// them: they are coordinates, sizes, or beginnings of consecutive parts.
     pub fn integers(
         &mut self,
         name: &str,
@@ -540,7 +541,7 @@ impl Builder {
         self.given(name, level(shape), scalar, Some(are))
     }
 
-    /// A number that the caller passes, as a tensor of no modes.
+    /// A number that the caller passes: a tensor without modes.
     pub fn scalar(&mut self, name: &str, scalar: Scalar) -> Tensor {
         let level = Dims { modes: vec![], strides: None, span: Span::default() };
         let (memory, attrs, span) = (None, vec![], Span::default());
@@ -555,7 +556,7 @@ impl Builder {
         Num::of(name)
     }
 
-    /// A size that is known only when a kernel is launched, a multiple of `div`.
+    /// A size that is known only at launch, and is a multiple of `div`.
     pub fn symbol(&mut self, name: &str, div: i64) -> Num {
         let (min, max) = (None, None);
         self.declare(StmtKind::Sym(SymDecl { name: Name::new(name), min, max, div: Some(div) }));
@@ -568,13 +569,12 @@ impl Builder {
         }
     }
 
-    /// A kernel: `grid` names the coordinates of blocks, without their `@`, with their numbers; a
-    /// block has so many threads. It reads and writes these tensors of the caller; the body writes
-    /// statements, given the coordinates.
+    /// Adds a kernel. `grid` lists the coordinates of blocks, without their `@`, and their extents;
+    /// `threads` is the number of threads of a block. The kernel reads and writes the given tensors
+    /// of the caller. `body` receives the coordinates and adds the statements.
     ///
     /// # Errors
-    /// What is wrong with it, or with the declarations before it. The module is then as it was
-    /// before.
+    /// Errors of the kernel, or of the declarations before it. The module then stays unchanged.
     pub fn kernel<T: Into<Num>, const G: usize>(
         &mut self,
         name: &str,
@@ -604,7 +604,7 @@ impl Builder {
         self.push(Stmt::new(StmtKind::Spec(spec)))
     }
 
-    /// A kernel-level spec that says what is computed and not how:
+    /// Adds a kernel-level spec, which states the computation only:
     /// `MatMul.set @gemm (%A, %B) -> (%C)`.
     ///
     /// # Errors
@@ -653,7 +653,7 @@ impl Builder {
         self.push(Stmt::new(StmtKind::Spec(spec)))
     }
 
-    /// Any other statement.
+    /// Adds any other statement.
     ///
     /// # Errors
     /// As [`Builder::kernel`].
@@ -669,19 +669,19 @@ impl Builder {
         checked
     }
 
-    /// The module.
+    /// Returns the module.
     ///
     /// # Errors
-    /// What is wrong with declarations.
+    /// Errors of declarations.
     pub fn finish(self) -> Result<Module, Diagnostics> {
         if self.errors.is_empty() { Ok(self.module) } else { Err(self.errors) }
     }
 }
 
-/// Resolves and verifies a module. Places of errors are those of its text, whose lines they quote.
+/// Resolves and verifies a module. Errors refer to places in its printed text, and quote the lines.
 ///
 /// # Errors
-/// What is wrong with it.
+/// All errors of the module.
 pub fn check(module: &Module) -> Result<(), Diagnostics> {
     let unwritable = text::well_formed(module);
     if !unwritable.is_empty() {
@@ -706,8 +706,8 @@ pub fn check(module: &Module) -> Result<(), Diagnostics> {
 
 // ---- Bodies -------------------------------------------------------------------------------------
 
-/// Statements of a kernel or a loop, executed by the threads of the block unless a spec says
-/// otherwise.
+/// The statements of a kernel or a loop. All threads of the block execute them, unless a spec names
+/// others.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     stmts: Vec<Stmt>,
@@ -715,8 +715,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// What is written from here on comes from this place of a program that this one is made of:
-    /// errors of specs say so.
+    /// Sets the place in the source program for the statements that follow; errors of specs show
+    /// it.
     pub fn loc(&mut self, loc: impl Into<String>) {
         self.loc = Some(loc.into());
     }
@@ -729,7 +729,7 @@ impl Body {
         attrs
     }
 
-    /// Any other statement.
+    /// Adds any other statement.
     pub fn push(&mut self, kind: StmtKind) {
         self.stmts.push(Stmt::new(kind));
     }
@@ -740,21 +740,22 @@ impl Body {
         Num::of(name)
     }
 
-    /// An integer of the caller's memory as a number, `@n = %sizes[@g]`. The tensor must say what
-    /// its integers are ([`Builder::integers`]).
+    /// A number that is read from an integer tensor of the caller, `@n = %sizes[@g]`. The tensor
+    /// must state the range of its integers ([`Builder::integers`]).
     pub fn element(&mut self, name: &str, of: &Tensor) -> Num {
         let name = format!("@{name}");
         self.push(StmtKind::Element { name: Name::new(&name), view: of.0.clone() });
         Num::of(name)
     }
 
-    /// A name for a view, `%a = %A.tile([8,8])[0, 0]`.
+    /// Defines a name for a view, `%a = %A.tile([8,8])[0, 0]`.
     pub fn view(&mut self, name: &str, of: &Tensor) -> Tensor {
         self.push(StmtKind::DataDef { name: Name::new(name), ty: None, view: of.0.clone() });
         Tensor::of(name)
     }
 
-    /// A tensor whose layout is found: the values of the block's threads, or shared memory.
+    /// Allocates a tensor in shared memory, or in the registers of the block's threads. The solver
+    /// chooses its layout.
     pub fn allocate(
         &mut self,
         name: &str,
@@ -773,7 +774,7 @@ impl Body {
         Tensor::of(name)
     }
 
-    /// A tensor in registers all of whose elements are one number: `%acc:[64,64].f32 = 0`.
+    /// A tensor in registers whose elements all have one value: `%acc:[64,64].f32 = 0`.
     pub fn fill(
         &mut self,
         name: &str,
@@ -793,7 +794,7 @@ impl Body {
         Tensor::of(name)
     }
 
-    /// A tensor in registers that holds what an expression gives: `%p = exp(%s - %max)`.
+    /// A tensor in registers with the result of an expression: `%p = exp(%s - %max)`.
     pub fn compute(&mut self, name: &str, value: impl Into<Value>) -> Tensor {
         self.assign(View::of(name), None, value.into());
         Tensor::of(name)
@@ -807,7 +808,7 @@ impl Body {
         Tensor::of(name)
     }
 
-    /// Writes what an expression gives to a tensor.
+    /// Writes the result of an expression to a tensor.
     pub fn store(&mut self, to: &Tensor, value: impl Into<Value>) {
         self.assign(to.0.clone(), None, value.into());
     }
@@ -825,19 +826,19 @@ impl Body {
         self.push(StmtKind::Assign { target, ty, value });
     }
 
-    /// `MatMul (%a, %b) -> (%acc)`: adds a product of matrices.
+    /// `MatMul (%a, %b) -> (%acc)`: adds a matrix product.
     pub fn matmul_add(&mut self, a: &Tensor, b: &Tensor, acc: &Tensor) {
         self.spec(SpecKind::MatMul, &[a, b], acc, vec![]);
     }
 
-    /// A spec of one output, with attributes such as [`statements::word`]`(Key::Acc, "f32")`.
+    /// A spec with one output and attributes such as [`statements::word`]`(Key::Acc, "f32")`.
     pub fn spec(&mut self, kind: SpecKind, reads: &[&Tensor], write: &Tensor, attrs: Vec<Attr>) {
         let inputs = reads.iter().map(|t| Operand::View(t.0.clone())).collect();
         let (outputs, attrs) = (vec![write.0.clone()], self.attrs(attrs));
         self.push(StmtKind::Spec(Spec { inputs, outputs, attrs, ..Spec::new(kind) }));
     }
 
-    /// A generic spec of a body of its own, which some threads execute: those of `by`, without `#`.
+    /// A generic spec with a body. The threads `by`, without `#`, execute it.
     pub fn by(
         &mut self,
         by: Option<&str>,
@@ -861,7 +862,7 @@ impl Body {
         self.looped(var, end.into(), None, body);
     }
 
-    /// The same with so many iterations under way at a time: `stages=3`.
+    /// Like [`Body::repeat`], with this number of iterations in flight: `stages=3`.
     pub fn staged(
         &mut self,
         stages: impl Into<Num>,
@@ -904,8 +905,7 @@ impl Body {
         self.push(StmtKind::If { cond, then, otherwise: None });
     }
 
-    /// A sub-spec in its place: `@scale[64, f16] (%a) -> (%b)`. Types are given by
-    /// [`Num::of`]`("f16")`.
+    /// Uses a sub-spec: `@scale[64, f16] (%a) -> (%b)`. A type is passed as [`Num::of`]`("f16")`.
     pub fn call(&mut self, name: &str, args: impl Nums, reads: &[&Tensor], writes: &[&Tensor]) {
         self.push(StmtKind::Call(Call {
             name: Name::new(name),
@@ -917,7 +917,7 @@ impl Body {
         }));
     }
 
-    /// All threads of the block arrive before any goes on.
+    /// Waits until all threads of the block have arrived.
     pub fn barrier(&mut self) {
         self.push(StmtKind::Barrier(None));
     }

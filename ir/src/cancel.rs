@@ -1,9 +1,8 @@
-//! Ending work that somebody no longer wants.
+//! Cancellation of long work.
 //!
-//! Decomposition, proofs and simulation may take long. Whoever starts one may run it under a
-//! [`Token`], and cancel that from another thread. Code that works long calls [`point`] now and
-//! then. If the token is cancelled, the thread unwinds from there to [`run`], without the message
-//! of a panic.
+//! Decomposition, proofs and simulation may take long. A caller can run them under a [`Token`] and
+//! cancel the token from another thread. Long-running code calls [`point`] now and then. If the
+//! token is cancelled, the thread unwinds from there to [`run`], without a panic message.
 //!
 //! ```
 //! use carbyne_ir::cancel::{self, Token};
@@ -19,8 +18,8 @@
 //! assert_eq!(cancel::run(&token, forever), Err(cancel::Cancelled));
 //! ```
 //!
-//! Invariant: what a cancelled thread leaves behind is dropped; nothing that outlives [`run`] is
-//! changed half.
+//! Invariant: the data of a cancelled computation is dropped; nothing that outlives [`run`] is left
+//! half changed.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -28,7 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Tells whether work is still wanted, and records its progress. Clones are the same token.
+/// A handle to cancel work and to read its progress. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Token(Arc<Shared>);
 
@@ -41,11 +40,11 @@ struct Shared {
 /// The progress of work, as reported by [`crate::progress`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The part that is being worked on, such as `solving`.
+    /// The current part of the work, such as `solving`.
     pub stage: &'static str,
-    /// The number of its finished steps.
+    /// The number of finished steps of this part.
     pub done: u64,
-    /// The number of all its steps, if known.
+    /// The number of all steps of this part, if known.
     pub total: Option<u64>,
     /// The subject of the next step, such as the name of a kernel; may be empty.
     pub subject: String,
@@ -59,12 +58,12 @@ pub(crate) struct Reported {
 }
 
 impl Token {
-    /// Says that the work is not wanted anymore. It ends soon, not at once.
+    /// Requests cancellation. The work ends soon, not at once.
     pub fn cancel(&self) {
         self.0.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// The progress of the work, also after its end. None before its first report.
+    /// The last reported progress, also after the end of the work. `None` before the first report.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {
         self.report(|reported| reported.last.clone())
@@ -88,19 +87,19 @@ impl fmt::Display for Cancelled {
 impl std::error::Error for Cancelled {}
 
 thread_local! {
-    /// The token of the work that this thread does.
+    /// The token under which this thread works.
     static CURRENT: RefCell<Option<Token>> = const { RefCell::new(None) };
 }
 
-/// The token of the work that this thread does, for threads that help.
+/// The token under which this thread works, to pass it to helper threads.
 #[must_use]
 pub fn current() -> Option<Token> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Does a part of the work of another thread, whose token this is.
+/// Runs `part` in this thread under the token of another thread.
 pub fn under<T>(token: Option<&Token>, part: impl FnOnce() -> T) -> T {
-    /// Gives the thread its own token back, also after an unwinding.
+    /// Restores the thread's previous token, also after unwinding.
     struct Restored(Option<Token>);
     impl Drop for Restored {
         fn drop(&mut self) {
@@ -111,15 +110,15 @@ pub fn under<T>(token: Option<&Token>, part: impl FnOnce() -> T) -> T {
     part()
 }
 
-/// Does work that the token may cancel.
+/// Runs work that `token` can cancel.
 ///
 /// # Errors
-/// If it was cancelled before the work was done.
+/// [`Cancelled`] if the token is cancelled before the work ends.
 ///
 /// # Panics
-/// If the work does.
+/// If `work` panics.
 pub fn run<T>(token: &Token, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
-    // The work owns or leaves alone what it changes.
+    // After cancellation nobody sees data that the work may have left half changed.
     catch_unwind(AssertUnwindSafe(|| under(Some(token), work))).map_err(|panic| {
         if !panic.is::<Cancelled>() {
             resume_unwind(panic)
@@ -128,7 +127,7 @@ pub fn run<T>(token: &Token, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
     })
 }
 
-/// A point at which work may end.
+/// A point where the work may end: unwinds to [`run`] if the token of this thread is cancelled.
 #[inline]
 pub fn point() {
     let cancelled = |token: &Option<Token>| {
@@ -157,7 +156,7 @@ mod tests {
             })
         };
         assert_eq!(run(&token, work), Err(Cancelled));
-        // Of this thread nothing is left.
+        // This thread has no token anymore.
         assert!(current().is_none());
         point();
     }

@@ -1,10 +1,10 @@
-//! States every type and every stride that a module leaves out, as `carbyne fmt --expand` prints.
+//! States every type and every stride that a module leaves out, as `carbyne fmt --expand` prints
+//! it.
 //!
-//! What is written stays as it is written; what follows from it is added. Storage whose layout is
-//! still open (`{?}`) and tensors spread over threads (`tv=`) have no strides, and views of them
-//! state their extents alone.
+//! Expansion keeps everything written and adds derived parts. Storage with an open layout (`{?}`)
+//! and tensors spread over threads (`tv=`) have no strides; views of them state only their extents.
 //!
-//! Invariant: the result resolves to an equal program, and expanding it again changes nothing.
+//! Invariant: the result resolves to an equal program, and a second expansion changes nothing.
 
 use crate::ast::visit::each_mut;
 use crate::ast::{
@@ -16,13 +16,13 @@ use crate::program::{Program, Tensor, Threads, VarKind};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// The module with all types and strides stated. `program` is what [`crate::resolve`] made of
-/// `module`; where it is not, types that cannot be told are left as they are.
+/// The module with all types and strides stated. `program` must be the result of [`crate::resolve`]
+/// on `module`; otherwise types that cannot be derived stay open.
 #[must_use]
 pub fn expand(module: &Module, program: &Program) -> Module {
     let mut cx = Expander {
         p: program,
-        // Exactly the definitions have names, and both tables are in text order.
+        // Exactly the definitions have names. Both tables are in text order.
         tensors: named(program.tensors.iter().map(|(_, t)| t), |t| t.name.as_deref()),
         threads: named(program.threads.iter().map(|(_, t)| t), |t| t.name.as_deref()),
     };
@@ -31,7 +31,7 @@ pub fn expand(module: &Module, program: &Program) -> Module {
     module
 }
 
-/// The named entries, the first at the end.
+/// The named entries in reverse order, so that `pop` gives the first one.
 fn named<'p, T>(
     all: impl Iterator<Item = &'p T>,
     name: impl Fn(&'p T) -> Option<&'p str>,
@@ -41,7 +41,7 @@ fn named<'p, T>(
     out
 }
 
-/// Walks through the module and the named entries side by side.
+/// Walks the module and the named entries in parallel.
 struct Expander<'p> {
     p: &'p Program,
     tensors: Vec<(&'p str, &'p Tensor)>,
@@ -107,7 +107,7 @@ impl<'p> Expander<'p> {
         self.threads.pop_if(|(n, _)| *n == name.text).map(|(_, t)| t)
     }
 
-    /// Whether strides say nothing about where the tensor's elements are.
+    /// Whether strides would not say where the tensor's elements are.
     fn has_no_strides(&self, t: &Tensor) -> bool {
         t.dist.is_some() || self.p.buffers[t.buffer].open
     }
@@ -122,7 +122,7 @@ impl<'p> Expander<'p> {
         }
     }
 
-    /// The levels of a view; none where they cannot be written.
+    /// The levels of a view. `None` if they cannot be written.
     fn levels(
         &self,
         old: Option<&[Dims]>,
@@ -154,7 +154,7 @@ impl<'p> Expander<'p> {
         Some(out)
     }
 
-    /// One tuple a mode.
+    /// One tuple for each mode.
     fn tuples(
         &self,
         layout: &Layout<Dim>,
@@ -177,9 +177,9 @@ impl<'p> Expander<'p> {
     }
 }
 
-/// The expression as text would have it; none where a variable has no name in the text.
+/// The expression as an expression of the text. `None` if a variable has no name in the text.
 pub(crate) fn expression(p: &Program, d: Dim) -> Option<Expr> {
-    // Recursion ends: the arena bounds the depth and the size of an expression.
+    // The recursion is bounded: the arena limits the depth and the size of an expression.
     let id = match d {
         Dim::Const(v) if v < 0 => {
             return Some(Expr::bin(BinOp::Sub, Expr::int(0), Expr::int(v.checked_abs()?)));
@@ -196,7 +196,7 @@ pub(crate) fn expression(p: &Program, d: Dim) -> Option<Expr> {
             VarKind::Thread(_) | VarKind::Block(_) => None,
         },
         Node::Linear { terms, constant } => {
-            // Positive terms come first: a text has no negative literals.
+            // Positive terms come first because a text has no negative literals.
             let mut parts: Vec<(i64, Option<Dim>)> =
                 terms.iter().map(|(id, by)| (*by, Some(Dim::Expr(*id)))).collect();
             if constant != 0 {
@@ -229,7 +229,7 @@ pub(crate) fn expression(p: &Program, d: Dim) -> Option<Expr> {
     }
 }
 
-/// Whether tuples nest alike.
+/// Whether tuples have equal nesting.
 fn congruent(a: &[TupleExpr], b: &[TupleExpr]) -> bool {
     a.len() == b.len()
         && a.iter().zip(b).all(|(a, b)| match (a, b) {

@@ -1,8 +1,8 @@
-//! Facts about symbols, as they are asked for.
+//! Facts about symbols, as errors and questions state them.
 
 use std::fmt;
 
-/// A fact about symbols, in the words of the text format: `K % 64 == 0`.
+/// A fact about symbols in the syntax of the text format: `K % 64 == 0`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fact {
     /// `value % divisor == 0`
@@ -21,9 +21,9 @@ pub enum Fact {
     },
     /// `smaller <= larger`
     AtMost {
-        /// The smaller side, or the same.
+        /// The smaller or equal side.
         smaller: String,
-        /// The larger side, or the same.
+        /// The larger or equal side.
         larger: String,
     },
     /// `left == right`
@@ -37,7 +37,8 @@ pub enum Fact {
 
 impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A sum needs parentheses before `%`, and a product after it; comparisons bind weaker.
+        // Before `%` a sum needs parentheses, after it a product, too. Comparisons bind weaker than
+        // both.
         let within = |s: &str, weak: &[char]| {
             if s.contains(weak) { format!("({s})") } else { s.to_owned() }
         };
@@ -46,7 +47,7 @@ impl fmt::Display for Fact {
                 let value = within(value, &[' ']);
                 write!(f, "{value} % {} == 0", within(divisor, &[' ', '*', '/', '%']))
             }
-            // Of one number alone it is said what it is above.
+            // `M > 8` reads better than `8 < M`.
             Fact::Less { smaller, larger } if smaller.parse::<i64>().is_ok() => {
                 write!(f, "{larger} > {smaller}")
             }
@@ -57,7 +58,7 @@ impl fmt::Display for Fact {
     }
 }
 
-/// Facts as they stand behind `where`: `N % 8 == 0, K % 8 == 0`.
+/// Facts as the text format writes them after `where`: `N % 8 == 0, K % 8 == 0`.
 #[must_use]
 pub fn listed(facts: &[Fact]) -> String {
     facts.iter().map(Fact::to_string).collect::<Vec<_>>().join(", ")

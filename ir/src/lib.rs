@@ -1,11 +1,12 @@
-//! The intermediate representation of carbyne: tensors, layout algebra, specs, verifier, text
-//! format.
+//! The intermediate representation (IR) of carbyne: the layout algebra, and the tree, text format,
+//! resolver and verifier of GPU tensor kernels.
 //!
-//! Reading order: [`mod@tuple`], [`layout`], `ast`, `program`. [`layout`] can be used by itself:
+//! Read the modules in this order: [`mod@tuple`], [`layout`], `ast`, `program`. [`layout`] can be
+//! used by itself.
 //!
 //! # The layout algebra in ten examples
 //!
-//! **1. A layout is a function** from coordinates to indices, written `shape:stride`. A number may
+//! **1. A layout is a function** from coordinates to indices, written `shape:stride`. A number can
 //! stand for a coordinate; the first mode then varies fastest.
 //!
 //! ```
@@ -16,7 +17,8 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **2. Shapes nest.** `((2,2),8)` is a tile of tiles: 4 rows in two levels. `4` and `(4)` differ.
+//! **2. Shapes nest.** `((2,2),8)` is a tile of tiles: 4 rows in two levels. `4` and `(4)` are
+//! different.
 //!
 //! ```
 //! # use carbyne_ir::layout::{Layout, LayoutError};
@@ -26,7 +28,7 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **3. Coalescing** gives the same function with as few modes as possible.
+//! **3. Coalescing** gives an equal function with as few modes as possible.
 //!
 //! ```
 //! # use carbyne_ir::layout::{Layout, LayoutError};
@@ -35,7 +37,7 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **4. Composition** is function composition: the second layout chooses what the first one reads.
+//! **4. Composition** is function composition: the second layout selects elements of the first.
 //!
 //! ```
 //! # use carbyne_ir::layout::{Layout, LayoutError};
@@ -46,21 +48,24 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **5. What is no layout is refused**, naming the modes that clash and what would help. An answer
-//! is always the exact function.
+//! **5. An operation is exact or an error.** If the result is not a layout, the error names the
+//! modes that do not fit, and a fix.
 //!
 //! ```
 //! # use carbyne_ir::layout::{Layout, LayoutError};
 //! let (a, b): (Layout, Layout) = ("(4,36):(4,64)".parse()?, "32:3".parse()?);
 //! let error = a.compose(&b).unwrap_err();
 //! assert_eq!(error.code(), "L0101");
-//! assert_eq!(error.to_string(), "mode `32:3` splits mode `4:4` unevenly, so the result is no layout");
+//! assert_eq!(
+//!     error.to_string(),
+//!     "mode `32:3` splits mode `4:4` unevenly, so the result is not a layout",
+//! );
 //! assert!(error.help().is_some_and(|help| help.starts_with("make the stride of `32:3`")));
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **6. Complement** is what a layout leaves out, and **division** pairs a tile with it: (tile,
-//! tiles).
+//! **6. The complement** reaches the indices that a layout leaves out. **Division** pairs a tile
+//! with its complement: (tile, tiles).
 //!
 //! ```
 //! # use carbyne_ir::layout::{Layout, LayoutError, Tiler};
@@ -72,7 +77,8 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **7. Products** repeat a block as another layout says; `tile_to_shape` until a shape is full.
+//! **7. Products** place copies of a block by another layout; `tile_to_shape` repeats a block until
+//! a shape is full.
 //!
 //! ```
 //! # use carbyne_ir::layout::{Layout, LayoutError};
@@ -83,7 +89,8 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **8. Inverses** ask back: which thread and which value hold element `i` of the tile?
+//! **8. Inverses** map indices to coordinates: which thread and which value hold element `i` of the
+//! tile?
 //!
 //! ```
 //! # use carbyne_ir::layout::{Layout, LayoutError};
@@ -94,7 +101,8 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **9. Swizzles** spread memory over banks; **recasting** sees the same bits in other elements.
+//! **9. Swizzles** spread memory over banks. **Recasting** views the memory as elements of another
+//! width.
 //!
 //! ```
 //! # use carbyne_ir::layout::{ComposedLayout, LayoutError};
@@ -105,8 +113,8 @@
 //! # Ok::<(), LayoutError>(())
 //! ```
 //!
-//! **10. Symbols** go through all of it, with what is known of them; a missing fact is named.
-//! Strides along axes (`1@0`) give coordinates instead of indices.
+//! **10. Symbols** work in all operations, with their known ranges and divisors. If a fact is
+//! missing, the error names it. Strides along axes (`1@0`) give coordinates instead of indices.
 //!
 //! ```
 //! # use carbyne_ir::expr::{Dim, ExprArena, VarInfo};
@@ -127,19 +135,20 @@
 //!
 //! # Features
 //!
-//! - `text` (on by default): kernels. The modules `ast`, `text`, `resolve`, `program`, `verify`,
-//!   `expand`, `diag` and `span`. Without it this crate is the algebra, [`mod@tuple`], [`layout`]
-//!   and [`expr`], and needs neither a parser nor a printer.
-//! - `proptest`: the module `kit`, which tests other libraries of layouts by the laws that ours
-//!   keep.
+//! - `text` (on by default): kernels. It adds the modules `ast`, `build`, `text`, `link`,
+//!   `resolve`, `program`, `verify`, `expand`, `diag` and `span`. Without it this crate is the
+//!   algebra alone ([`mod@tuple`], [`layout`] and [`expr`]) and depends on neither a parser nor a
+//!   printer.
+//! - `proptest`: the module `kit`, which tests any library of layouts by the laws of the layout
+//!   algebra.
 //!
 //! Invariant: this crate knows no architecture and no atom.
 //! Invariant: after `verify` accepts a program, later stages return; they do not panic.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// What pest generates names the boxes of `alloc`. Its guard of the stack, which needs `std`, is not
-// there: `text::scan` bounds how deep a text may nest.
+// The code that pest generates uses the boxes of `alloc`. pest's own stack guard needs `std` and is
+// off; `text::scan` bounds the nesting depth of a text instead.
 #[cfg(feature = "text")]
 extern crate alloc;
 

@@ -1,14 +1,14 @@
-//! Imports: the sub-specs of other files, brought into a module.
+//! Imports: adds the sub-specs of other files to a module.
 //!
-//! A library has no files. Who calls [`link`] gives it a function that reads them and decides which
-//! may be read.
+//! The library reads no files. The caller of [`link`] passes a function that reads files and
+//! decides which files may be read.
 //!
-//! Of an imported file its sub-specs are brought, and those that it imports itself, each file once.
-//! Its constants are its own: they get names that nothing else has. What is brought has the place
-//! of the `import`, and specs say the file and the line that they come from (`loc=`).
+//! An import brings the sub-specs of a file, and transitively those of its own imports, each file
+//! once. Constants of a file stay private: they are renamed to unused names. Imported statements
+//! get the place of the `import`, and their specs name the original file and line (`loc=`).
 //!
-//! Invariant: no file is read more than once for a module, none while it is being imported, and no
-//! more than [`MAX_TEXT_BYTES`] are read in all.
+//! Invariant: for one module, each file is linked at most once, no file imports itself, and the
+//! linked files have at most [`MAX_TEXT_BYTES`] in all.
 
 use crate::ast::visit::{Of, Part, Walk, each_mut, parts};
 use crate::ast::{
@@ -23,29 +23,30 @@ use std::collections::{HashMap, HashSet};
 /// A file that was read.
 #[derive(Clone, Debug)]
 pub struct File {
-    /// What it is known by: the same of all paths to one file, and of no other file.
+    /// The identity of the file: equal for all paths to this file, different from that of all other
+    /// files.
     pub id: String,
-    /// All of it.
+    /// The whole text.
     pub text: String,
 }
 
 /// Why a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// There is none.
+    /// The file does not exist.
     Missing,
-    /// It may not be read: it lies outside of the folder of the file that imports it.
+    /// The file lies outside of the folder of the file that imports it, and must not be read.
     Outside,
-    /// It cannot be read, and why.
+    /// The file cannot be read, for this reason.
     Unreadable(String),
 }
 
-/// Reads the file of a path, as an `import` has it, for the file of an [id](File::id), which
-/// imports it.
+/// Reads the file at a path. The arguments are the path as the `import` writes it and the
+/// [id](File::id) of the importing file.
 pub type Loader<'a> = dyn FnMut(&str, &str) -> Result<File, LoadError> + 'a;
 
-/// The module with the sub-specs of other files in the places of its imports. `id` is that of its
-/// own file.
+/// Replaces the imports of a module by the sub-specs of the imported files. `id` is the id of the
+/// module's own file.
 ///
 /// # Errors
 /// V0238 for every file that cannot be imported, at its `import`.
@@ -65,7 +66,7 @@ pub fn link(module: &Module, id: &str, loader: &mut Loader<'_>) -> Result<Module
     let mut errors = Diagnostics::default();
     let mut brought = HashSet::new();
     let mut items = vec![];
-    // Comments of imports that bring nothing.
+    // Comments of imports that add no statement.
     let mut comments: Vec<String> = vec![];
     for stmt in &module.items {
         let StmtKind::Import(path) = &stmt.kind else {
@@ -93,24 +94,24 @@ pub fn link(module: &Module, id: &str, loader: &mut Loader<'_>) -> Result<Module
     Ok(Module { header: module.header.clone(), items, footer })
 }
 
-/// A file whose sub-specs are right.
+/// A file whose sub-specs are valid.
 struct Linked {
     /// Its own sub-specs and the constants that they need, without comments.
     items: Vec<Stmt>,
-    /// Files that it imports, by number.
+    /// The numbers of the files that it imports.
     imports: Vec<usize>,
 }
 
 struct Linker<'l, 'f> {
     loader: &'l mut Loader<'f>,
     files: Vec<Linked>,
-    /// Numbers of files, by id.
+    /// The number of each file, by id.
     known: HashMap<String, usize>,
-    /// Files that are being imported: their ids, and paths as written.
+    /// The files whose import is in progress: ids, and paths as written.
     open: Vec<(String, String)>,
-    /// Names of numbers, which constants of files may not have.
+    /// Names that constants of files must not have.
     taken: HashSet<String>,
-    /// How much was read.
+    /// The count of bytes read so far.
     bytes: usize,
 }
 
@@ -121,27 +122,27 @@ fn fail<T>(path: &Text, message: String, label: &str, help: &str) -> Fallible<T>
 }
 
 impl Linker<'_, '_> {
-    /// The number of a file, which is read if it is new.
+    /// The number of a file; a new file is read first.
     fn file(&mut self, path: &Text, from: &str) -> Fallible<usize> {
         let shown: String = path.text.chars().take(128).collect();
         let label = "imported here";
         let file = match (self.loader)(&path.text, from) {
             Ok(file) => file,
             Err(LoadError::Missing) => {
-                let help = "correct the path, which begins at the folder of the file that imports";
+                let help = "correct the path: it is relative to the folder of the importing file";
                 return fail(path, format!("there is no file `{shown}`"), label, help);
             }
             Err(LoadError::Outside) => {
                 return fail(
                     path,
-                    format!("`{shown}` is outside of the folder of the file that imports it"),
+                    format!("`{shown}` is outside of the folder of the importing file"),
                     label,
-                    "move it below that folder, or allow its own: `--allow-import DIR`",
+                    "move the file below that folder, or allow its folder: `--allow-import DIR`",
                 );
             }
             Err(LoadError::Unreadable(why)) => {
                 let why: String = why.chars().take(128).collect();
-                let help = "name a text file";
+                let help = "import a readable text file";
                 return fail(path, format!("`{shown}` cannot be read: {why}"), label, help);
             }
         };
@@ -149,28 +150,28 @@ impl Linker<'_, '_> {
             let way: Vec<&str> = self.open[at..].iter().map(|(_, p)| p.as_str()).collect();
             let label = match way.len() {
                 1 => label.to_owned(),
-                _ => format!("by way of {}", way.join(", ")),
+                _ => format!("through {}", way.join(", ")),
             };
             return fail(
                 path,
                 match at {
-                    0 => format!("`{shown}` is the file that imports it"),
+                    0 => format!("`{shown}` is the importing file itself"),
                     _ => format!("`{shown}` imports itself"),
                 },
                 &label,
-                "move what both need into a third file",
+                "move the shared sub-specs into a third file",
             );
         }
         if let Some(number) = self.known.get(&file.id) {
             return Ok(*number);
         }
         if self.open.len() > MAX_IMPORTS {
-            let message = format!("files import each other deeper than {MAX_IMPORTS}");
-            return fail(path, message, label, "import what is needed directly");
+            let message = format!("more than {MAX_IMPORTS} files import each other in a chain");
+            return fail(path, message, label, "import the needed files directly");
         }
         self.bytes = self.bytes.saturating_add(file.text.len());
         if self.bytes > MAX_TEXT_BYTES {
-            let message = format!("more than {MAX_TEXT_BYTES} bytes are imported");
+            let message = format!("the imported files have more than {MAX_TEXT_BYTES} bytes");
             return fail(path, message, label, "import fewer or shorter files");
         }
         self.open.push((file.id.clone(), shown.clone()));
@@ -181,8 +182,8 @@ impl Linker<'_, '_> {
             let wrong = Diagnostic::new(Code::Import, path.span, format!("`{shown}` has errors"))
                 .label(label)
                 .note(format!("{shown}:{line}: {}: {}", d.code, d.message))
-                .help("correct that file first");
-            // What is wrong further down.
+                .help("correct the imported file first");
+            // Errors of files further down the chain of imports.
             Box::new(d.notes.iter().fold(wrong, |wrong, note| wrong.note(note.clone())))
         })?;
         self.files.push(linked);
@@ -191,10 +192,11 @@ impl Linker<'_, '_> {
         Ok(number)
     }
 
-    /// What a file brings.
+    /// Reads a file and checks its sub-specs.
     fn read(&mut self, file: &File) -> Fallible<Linked> {
         let first = |errors: Diagnostics| {
-            let internal = || Diagnostic::new(Code::Internal, Span::default(), "no error is one");
+            let internal =
+                || Diagnostic::new(Code::Internal, Span::default(), "an error list is empty");
             Box::new(errors.into_iter().next().unwrap_or_else(internal))
         };
         let mut module = text::parse(&file.text).map_err(first)?;
@@ -219,10 +221,10 @@ impl Linker<'_, '_> {
                         Diagnostic::new(
                             Code::Import,
                             stmt.span,
-                            "more than sub-specs and constants stands in an imported file",
+                            "an imported file has more than sub-specs, constants and imports",
                         )
                         .label("neither `def`, `let` nor `import`")
-                        .help("move it into the file that imports this one"),
+                        .help("move this statement into the importing file"),
                     ));
                 }
             }
@@ -240,8 +242,8 @@ impl Linker<'_, '_> {
         Ok(Linked { items, imports })
     }
 
-    /// The statements of a file and of those that it imports, in an order in which each knows those
-    /// before. Files that were brought already are left out.
+    /// The statements of a file and of its imports, definitions before their uses. Files in
+    /// `brought` are left out.
     fn bring(&self, number: usize, at: Span, brought: &mut HashSet<usize>) -> Vec<Stmt> {
         let mut out = vec![];
         let mut todo = vec![(number, false)];
@@ -257,7 +259,7 @@ impl Linker<'_, '_> {
         out
     }
 
-    /// Gives constants names that nothing else has.
+    /// Renames the constants to unused names.
     fn with_own_constants(&mut self, items: Vec<Stmt>, id: &str) -> Fallible<Vec<Stmt>> {
         let file = id.rsplit(['/', '\\']).next().unwrap_or(id);
         let stem = file.split('.').next().unwrap_or(file);
@@ -276,7 +278,8 @@ impl Linker<'_, '_> {
         items.into_iter().map(|stmt| replaced(stmt, &mut by).map_err(unexpected)).collect()
     }
 
-    /// Keeps all names of numbers of these statements from constants of other files.
+    /// Reserves all names of numbers in these statements, so that no constant of another file gets
+    /// one.
     fn names_of(&mut self, items: &[Stmt]) {
         each_number(items, &mut |name| {
             if !self.taken.contains(name) {
@@ -287,10 +290,10 @@ impl Linker<'_, '_> {
 }
 
 fn unexpected(_: Unfit) -> Box<Diagnostic> {
-    Box::new(Diagnostic::new(Code::Internal, Span::default(), "a name is no name"))
+    Box::new(Diagnostic::new(Code::Internal, Span::default(), "a generated name is not valid"))
 }
 
-/// Says of a spec, or of an expression, where it comes from, unless it says so itself.
+/// Adds `loc=` to a spec, or to the applications of an expression, unless it has one.
 fn comes_from(stmt: &mut Stmt, place: &str) {
     if stmt.loc().is_some() {
         return;
@@ -311,7 +314,7 @@ fn comes_from(stmt: &mut Stmt, place: &str) {
     }
 }
 
-/// Calls `visit` with the names of numbers, and with words that may be some.
+/// Calls `visit` with all names of numbers, and with attribute words, which may be such names.
 fn each_number(items: &[Stmt], visit: &mut dyn FnMut(&str)) {
     for stmt in Walk::new(items).with_means().stmts() {
         parts(stmt, &mut |part| match part {
@@ -339,7 +342,7 @@ fn bindings(stmt: &Stmt) -> impl Iterator<Item = &str> {
     all.iter().map(|(name, _)| name.text.as_str())
 }
 
-/// The statements without constants that no sub-spec needs.
+/// The statements, except constants that no sub-spec uses.
 fn needed(items: Vec<Stmt>) -> Vec<Stmt> {
     let mut used: HashSet<String> = HashSet::new();
     let mut out = vec![];
@@ -366,7 +369,7 @@ fn needed(items: Vec<Stmt>) -> Vec<Stmt> {
     out
 }
 
-/// A statement with names replaced in it and in its bodies.
+/// A statement with a substitution applied to its head and to its bodies.
 fn replaced(mut stmt: Stmt, by: &mut Substitution) -> Result<Stmt, Unfit> {
     by.head(&mut stmt)?;
     for block in stmt.kind.blocks_mut() {

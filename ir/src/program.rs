@@ -1,16 +1,18 @@
-//! A program whose every type is known: what [`crate::resolve`] makes of a module.
+//! The resolved form of a module, in which all names are resolved and all types are known.
 //!
-//! Verifier, simulator, matcher and code generator all read this form; nobody infers a type again.
-//! Tables are indexed by typed ids, in text order, so every traversal is deterministic.
+//! [`crate::resolve`] makes it from the syntax tree. Verifier, simulator, matcher and code
+//! generator read it, and infer no types themselves. Typed ids index its tables, in text order, so
+//! every traversal is deterministic.
 //!
-//! A tensor is a *view*: a buffer, an offset, and levels of layouts (outermost first) whose strides
-//! and offset count scalars of the buffer. Index expressions live in the program's [`ExprArena`];
+//! A tensor is a *view*: a buffer, an offset, and levels of layouts (outermost first). Offset and
+//! strides count scalars of the buffer. The program's [`ExprArena`] contains the index expressions;
 //! their variables ([`Program::vars`]) are thread and block indices, loop variables and symbols.
 
 mod casts;
+mod fact_checks;
 mod facts;
 pub mod samples;
-mod stated;
+
 pub mod walk;
 
 pub use casts::{CastRole, RoundedTypes};
@@ -47,15 +49,15 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Names an entry of [`Program::buffers`].
+    /// The id of an entry of [`Program::buffers`].
     BufferId "buf",
-    /// Names an entry of [`Program::tensors`].
+    /// The id of an entry of [`Program::tensors`].
     TensorId "%",
-    /// Names an entry of [`Program::threads`].
+    /// The id of an entry of [`Program::threads`].
     ThreadsId "#",
-    /// Names an entry of [`Program::specs`].
+    /// The id of an entry of [`Program::specs`].
     SpecId "@s",
-    /// Names an entry of [`Program::maps`].
+    /// The id of an entry of [`Program::maps`].
     MapId "map",
 }
 
@@ -73,20 +75,20 @@ impl<I, T> Default for Table<I, T> {
 }
 
 impl<I: From<usize> + Into<usize> + Copy, T> Table<I, T> {
-    /// Appends; the new id.
+    /// Appends an entry and returns its id.
     pub fn push(&mut self, item: T) -> I {
         self.items.push(item);
         I::from(self.items.len() - 1)
     }
-    /// Number of entries.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.items.len()
     }
-    /// Whether there is none.
+    /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
-    /// Entries with ids, in order.
+    /// The entries with their ids, in order.
     pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         self.items.iter().enumerate().map(|(i, t)| (I::from(i), t))
     }
@@ -108,67 +110,67 @@ impl<I: Into<usize>, T> IndexMut<I> for Table<I, T> {
 /// A resolved module.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Owns every index expression.
+    /// All index expressions.
     pub arena: ExprArena,
-    /// What each variable of the arena is.
+    /// The kind of each variable of the arena.
     pub vars: HashMap<VarId, VarKind>,
-    /// Storage.
+    /// The storage of tensors.
     pub buffers: Table<BufferId, Buffer>,
-    /// Every tensor value: named ones and operands written in place.
+    /// All tensor values: named ones, and views written as operands.
     pub tensors: Table<TensorId, Tensor>,
-    /// Every thread tensor value.
+    /// All thread tensor values.
     pub threads: Table<ThreadsId, Threads>,
-    /// Every spec, kernels and leaves alike, in text order.
+    /// All specs, from kernels to leaves, in text order.
     pub specs: Table<SpecId, Spec>,
-    /// Every tensor map, in text order.
+    /// All tensor maps, in text order.
     pub maps: Table<MapId, TensorMap>,
-    /// Buffers that the caller provides, in text order.
+    /// The buffers that the caller provides, in text order.
     pub params: Vec<BufferId>,
-    /// Top-level specs, in text order.
+    /// The top-level specs, in text order.
     pub kernels: Vec<SpecId>,
-    /// Symbolic sizes in text order.
+    /// The symbols, in text order.
     pub symbols: Vec<VarId>,
-    /// What holds of symbols at every launch (`where`), in text order. Ranges and divisors that
-    /// follow are those of the variables.
+    /// The facts that hold at every launch (`where`), in text order. The variables' bounds and
+    /// divisors include those that follow from facts.
     pub facts: Vec<Fact>,
-    /// Values that symbols often have (`typical`), in text order.
+    /// Usual values of symbols (`typical`), in text order.
     pub typical: Vec<(VarId, i64)>,
-    /// What views take of shared tensors whose layouts are open, operation by operation.
+    /// The parts that views take of shared tensors with open layouts, one entry for each operation.
     pub taken: Vec<Taken>,
 }
 
-/// What one operation of a view takes of a tensor whose layout is open. A layout that is found for
-/// the tensor must have these parts, too: those of a view that is taken apart further are no
-/// tensors of their own.
+/// The part that one operation of a view takes of a tensor whose layout is open. The layout that
+/// the solver chooses must have this part, too. An intermediate part of a longer view has no tensor
+/// of its own, so this list records it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taken {
-    /// Of which.
+    /// The viewed buffer.
     pub buffer: BufferId,
-    /// The levels that are left: positions in the tensor, column-major.
+    /// The remaining levels: column-major positions in the tensor.
     pub left: Vec<Layout<Dim>>,
-    /// The ranges among what is taken.
+    /// The ranges of modes that the operation takes.
     pub ranges: Vec<Range>,
 }
 
-/// `first..first + n` of a mode.
+/// The elements `first` to `first + n - 1` of a mode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
     /// The mode.
     pub mode: Layout<Dim>,
-    /// Its first element that is in the range.
+    /// The first element of the range.
     pub first: Dim,
-    /// How many are.
+    /// The number of elements.
     pub n: Dim,
 }
 
 impl Range {
-    /// Whether element `first + i` of the mode, for every `i < n`, lies as far behind element
-    /// `first` as element `i` behind element 0: then `n` elements from 0 on, shifted, are the
-    /// range.
+    /// Whether the range is its mode's first `n` elements, shifted: for every `i < n`, the distance
+    /// from element `first` to element `first + i` equals the distance from element 0 to element
+    /// `i`.
     ///
-    /// A coordinate of a nested mode is a number of mixed radix. The sum of `first` and `i` has no
-    /// carry where all digits of `first` below some place are 0, `i` has none above it, and the
-    /// digits at it stay below the radix.
+    /// A coordinate of a nested mode is a mixed-radix number. The sum `first + i` has no carry if
+    /// at some digit position three conditions hold: all lower digits of `first` are 0, all higher
+    /// digits of `i` are 0, and the sum of the digits at this position is below the radix.
     ///
     /// # Errors
     /// Overflow.
@@ -180,7 +182,7 @@ impl Range {
             if !Dim::divides(cx, below, first).is_true() {
                 return Ok(false);
             }
-            // The range ends within the mode.
+            // At the last digit, the sum stays below the radix: the range ends within the mode.
             if k + 1 == extents.len() {
                 return Ok(true);
             }
@@ -195,26 +197,25 @@ impl Range {
             }
             below = above;
         }
-        // A mode of one element.
+        // The mode has one element.
         Ok(true)
     }
 }
 
-/// What a variable stands for.
+/// The kinds of variables.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VarKind {
-    /// `threadIdx.x` of the kernel: one variable a root thread tensor.
+    /// `threadIdx.x` of the kernel: one variable for each root thread tensor.
     Thread(ThreadsId),
     /// `blockIdx.x` of the kernel.
     Block(ThreadsId),
     /// A loop variable.
     Loop,
-    /// A coordinate bound by `indices()`: the expression over thread or block indices that it
-    /// names. Views keep the variable, so that printed indices read as they were written.
+    /// A coordinate bound by `indices()`, with the expression over thread or block indices that it
+    /// abbreviates. Views keep the variable, so that indices print as written.
     Index(Dim),
-    /// An integer that is read from the caller's memory ([`StmtKind::Element`]), where its
-    /// statement stands. The same for all threads of a block; another in each turn of the loops
-    /// around.
+    /// An integer that [`StmtKind::Element`] reads from the caller's memory. All threads of a block
+    /// read the same value; each iteration of an enclosing loop reads a new one.
     Element(TensorId),
     /// A size known at launch.
     Symbol,
@@ -223,43 +224,43 @@ pub enum VarKind {
 /// Storage for scalars of one type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Buffer {
-    /// Of the declaring tensor.
+    /// The name of the declaring tensor.
     pub name: String,
-    /// Where it lives.
+    /// The memory; `None` if it is not chosen yet.
     pub memory: Option<Memory>,
-    /// Of its elements.
+    /// The type of its elements.
     pub scalar: Scalar,
-    /// Scalars it holds: one past the largest offset (of one thread, for registers).
+    /// The number of scalars: the largest offset plus 1. For registers, those of one thread.
     pub cosize: Dim,
-    /// On byte-address bits; shared memory only.
+    /// The swizzle of byte-address bits; shared memory only.
     pub swizzle: Option<Swizzle>,
-    /// Of the first byte; a power of two.
+    /// The alignment of the first byte; a power of two.
     pub align: i64,
-    /// Byte address in shared memory where pinned.
+    /// The pinned byte address in shared memory.
     pub at: Option<i64>,
-    /// Buffers it may overlap in shared memory.
+    /// A buffer that it may overlap in shared memory.
     pub reuses: Option<BufferId>,
-    /// Whether the layout is still to be found (`{?}`).
+    /// Whether the layout is open (`{?}`).
     pub open: bool,
-    /// The range of its elements, where the caller's tensor states one (`in 0..N`,
-    /// `in 0..N distinct`, `splits N`).
+    /// The stated range of the integers in a tensor of the caller (`in 0..N`, `in 0..N distinct`,
+    /// `splits N`).
     pub range: Option<(Dim, Dim)>,
-    /// Whether the elements of the caller's tensor, of one mode, begin with the first number of
-    /// `range`, never fall, and end with the last one (`splits N`).
+    /// Whether the elements of the caller's one-mode tensor begin with the lower bound of `range`,
+    /// never decrease, and end with the upper one (`splits N`).
     pub splits: bool,
-    /// Whether no two elements of the caller's tensor are equal (`in 0..N distinct`).
+    /// Whether all elements of the caller's tensor differ (`in 0..N distinct`).
     pub distinct: bool,
-    /// Of one whose elements are found through a tensor of integers (`%A[%rows, _]`).
+    /// The indirection, if a tensor of integers selects the elements (`%A[%rows, _]`).
     pub gather: Option<Gather>,
     /// The tensor that declares it.
     pub tensor: TensorId,
-    /// The declaration.
+    /// The place of the declaration.
     pub span: Span,
-    /// The statement of the tree that declares it.
+    /// The declaring statement of the syntax tree.
     pub node: NodeId,
 }
 
-/// Questions about the memory of a buffer. Where none is written yet, the answer is no.
+/// Properties of the buffer's memory. They are false if the memory is not chosen yet.
 impl Buffer {
     /// [`Memory::is_per_thread`].
     pub fn is_per_thread(&self) -> bool {
@@ -292,65 +293,68 @@ impl Buffer {
     }
 }
 
-/// Elements of a buffer, one coordinate of which is read from a tensor of integers. Offset
-/// `p·unit + r` of the buffer that has this is offset `index[p]·stride + r` of `source`; what
-/// stands for one `p` is less than `unit` and no neighbor of what stands for another, so that
-/// layouts and vectors are those of any other buffer.
+/// An indirection: a tensor of integers gives one coordinate of each element. Offset `p·unit + r`
+/// of the buffer with this gather, with `r < unit`, denotes offset `index[p]·stride + r` of
+/// `source`.
+///
+/// Elements with different `p` are never adjacent, so layouts and vectors work as for other
+/// buffers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Gather {
-    /// Where the elements are.
+    /// The buffer with the elements.
     pub source: BufferId,
-    /// Where the coordinates are.
+    /// The buffer with the coordinates.
     pub index: BufferId,
-    /// Scalars of `source` from one coordinate to the next.
+    /// The distance in `source` between neighboring coordinates, in scalars.
     pub stride: i64,
-    /// Of this buffer, from one element of `index` to the next. As often divisible by two as
-    /// `stride`.
+    /// The distance in this buffer between neighboring elements of `index`, in scalars. It has as
+    /// many factors of two as `stride`.
     pub unit: i64,
 }
 
 /// A view of a buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
-    /// As written, without `%`; none for an operand written in place.
+    /// The name, without `%`; `None` for an operand written in place.
     pub name: Option<String>,
-    /// What it views.
+    /// The viewed buffer.
     pub buffer: BufferId,
-    /// Outermost first; empty for a scalar. Strides in scalars of the buffer. Of a distributed
-    /// tensor: its logical shape with column-major strides (positions in the logical shape, not
-    /// registers).
+    /// The levels, outermost first; empty for a scalar. Strides count scalars of the buffer. For a
+    /// distributed tensor: its logical shape with column-major strides. Those count positions in
+    /// the logical shape, not registers.
     pub levels: Vec<Layout<Dim>>,
-    /// In scalars of the buffer.
+    /// The offset of the first element, in scalars of the buffer.
     pub offset: Dim,
-    /// How a register tensor is spread over threads; none for plain tensors.
+    /// How a register tensor is distributed over threads; `None` for plain tensors.
     pub dist: Option<Dist>,
-    /// The block of the cluster in whose shared memory it lies (`.peer(r)`); none for the own
+    /// The block of the cluster whose shared memory holds it (`.peer(r)`); `None` for the own
     /// block.
     pub peer: Option<Dim>,
-    /// Of a view of a tensor map, or of one of its boxes. Elements of a box at an edge may lie
-    /// outside of the map's tensor: they read as zero and are not written.
+    /// Set for a view of a tensor map or of a box of it. Elements of a box outside the map's tensor
+    /// read as zero and are not written.
     pub map: Option<MapView>,
-    /// Of a view of tiles that reach over the end of a mode: which of its elements there are. The
-    /// others read as zero and are not written; nothing is accessed for them.
+    /// The bounds of partial tiles: elements outside of them read as zero and are not written. No
+    /// memory access happens for them.
     pub bounds: Vec<Bound>,
-    /// Where it is written.
+    /// Its place in the text.
     pub span: Span,
 }
 
-/// A mode that tiles reach over the end of (Graphene, section 3.4). It is the mode's part of the
-/// identity tensor, of which the same view was taken: `offset` and `levels` give the coordinate
-/// along the mode of each element of the view, and elements exist whose coordinate is below
-/// `extent`.
+/// The bound of a mode that has a partial tile (Graphene, section 3.4).
+///
+/// `offset` and `levels` result from the same view of the mode's identity tensor. They give the
+/// coordinate along the mode for each element of the view. Elements with a coordinate below
+/// `extent` exist.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// Congruent with the levels of the tensor.
+    /// The levels, congruent with those of the tensor.
     pub levels: Vec<Layout<Dim>>,
     /// The coordinate of element zero.
     pub offset: Dim,
-    /// How many elements the mode has.
+    /// The number of elements of the mode.
     pub extent: Dim,
-    /// Whether elements outside are zeros that count like others, `.pad([0,1], 0)`. Others are
-    /// none: where elements meet, they change nothing.
+    /// Whether outside elements count as zeros, as with `.pad([0,1], 0)`. Otherwise they do not
+    /// exist, and a reduction ignores them.
     pub filled: bool,
 }
 
@@ -361,36 +365,36 @@ impl Bound {
     }
 }
 
-/// A tensor in global memory as boxes: what tensor-map instructions are told of it. Modes are
-/// listed the fastest in memory first; everything is known before the launch.
+/// The description of a tensor in global memory that tensor-map instructions use to copy boxes.
+/// Modes are listed fastest in memory first. All fields are known before the launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorMap {
-    /// Of the view that declares it, where that has one.
+    /// The name of the declaring view, if it has one.
     pub name: Option<String>,
-    /// What it is a map of.
+    /// The described buffer.
     pub buffer: BufferId,
-    /// Where the tensor begins, in scalars of the buffer.
+    /// The offset of the tensor, in scalars of the buffer.
     pub offset: Dim,
-    /// Extents of the tensor.
+    /// The extents of the tensor.
     pub extents: Vec<Dim>,
-    /// Scalars from one element to the next; the first is 1.
+    /// The strides in scalars; the first one is 1.
     pub strides: Vec<Dim>,
-    /// Extents of a box.
+    /// The extents of a box.
     pub sizes: Vec<i64>,
-    /// Of boxes in shared memory, on byte-address bits.
+    /// The swizzle of byte-address bits of boxes in shared memory.
     pub swizzle: Option<Swizzle>,
-    /// Whether the first mode of the text is the fastest; else the last one is.
+    /// Whether the first mode of the text is the fastest in memory; otherwise the last one is.
     pub first_fastest: bool,
-    /// Where it is declared.
+    /// The place of the declaration.
     pub span: Span,
 }
 
 /// A view of a tensor map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapView {
-    /// Of which.
+    /// The viewed map.
     pub map: MapId,
-    /// Coordinates of the box's first element, in the map's order of modes; none before a box is
+    /// The coordinates of the box's first element, in the map's order of modes; `None` if no box is
     /// chosen.
     pub at: Option<Vec<Dim>>,
 }
@@ -398,47 +402,46 @@ pub struct MapView {
 /// A thread-value layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dist {
-    /// Two modes (T, V): to the column-major index in the tensor's logical shape. None while open.
+    /// Two modes (T, V), mapped to the column-major index in the tensor's logical shape; `None`
+    /// while open.
     pub tv: Option<Layout<Dim>>,
-    /// The threads T counts, in the column-major order of its concatenated levels.
+    /// The threads that T counts, in the column-major order of their concatenated levels.
     pub threads: Option<ThreadsId>,
-    /// What was done to the declared tensor to make this view of it: transposed, permuted, tiled or
-    /// indexed. The layout stays that of the declared tensor, whose positions the levels of the
-    /// view name.
+    /// The operations that made this view from the declared tensor: transposing, permuting, tiling
+    /// or indexing. `tv` is the layout of the declared tensor, whose positions the levels of the
+    /// view denote.
     pub ops: Vec<ast::ViewOp>,
 }
 
 /// A tensor of threads or blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threads {
-    /// As written, without `#`.
+    /// The name, without `#`.
     pub name: Option<String>,
-    /// The declared tensor it is a view of (itself for a declaration).
+    /// The declared tensor that it views (itself for a declaration).
     pub root: ThreadsId,
-    /// Threads or blocks.
+    /// Whether the elements are threads or blocks.
     pub scalar: ast::ThreadScalar,
-    /// Outermost first; empty for `[].thread`. To the linear index in the block (grid).
+    /// The levels, outermost first; empty for `[].thread`. They map to the linear index in the
+    /// block or grid.
     pub levels: Vec<Layout<Dim>>,
-    /// Of the levels, how many outermost ones the executing thread's own coordinates choose
-    /// (`#w[@w]`): each thread means the group that it is in, and all of them together mean the
-    /// whole tensor.
+    /// The number of outermost levels that the executing thread's own coordinates index (`#w[@w]`).
+    /// Each thread then refers to its own group; together they refer to the whole tensor.
     pub own: usize,
-    /// The column-major number among those groups of the one that the executing thread is in, as it
-    /// is written.
+    /// The column-major number of the executing thread's own group among those groups, as written.
     pub own_number: Dim,
-    /// The linear index of coordinate zero. May depend on loop variables, never on the thread
-    /// itself.
+    /// The linear index of coordinate zero. It may depend on loop variables, but not on the thread.
     pub offset: Dim,
-    /// Made by `.scalar()`: every thread of `each`, each for itself.
+    /// For a result of `.scalar()`: the tensor whose threads form groups of one.
     pub each: Option<ThreadsId>,
-    /// Made by `.elect()`: the tensor of whose innermost groups one thread each is elected. The
-    /// levels and the offset name the first of each group.
+    /// For a result of `.elect()`: the tensor that has one elected thread in each innermost group.
+    /// Levels and offset name the first thread of each group.
     pub elect: Option<ThreadsId>,
     /// The variable of the root: `threadIdx.x` or `blockIdx.x`.
     pub var: Option<VarId>,
-    /// The same as an expression.
+    /// This variable as an expression.
     pub index: Dim,
-    /// Where it is written.
+    /// Its place in the text.
     pub span: Span,
 }
 
@@ -454,11 +457,11 @@ pub struct Exec {
 /// A resolved spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// What it computes.
+    /// The computation.
     pub kind: SpecKind,
-    /// Kernel name.
+    /// The name of a kernel.
     pub name: Option<String>,
-    /// None only on kernel-level specs that the solver is to configure.
+    /// The executor; `None` only for a kernel-level spec that the solver decomposes.
     pub exec: Option<Exec>,
     /// Read operands.
     pub inputs: Vec<Operand>,
@@ -468,118 +471,118 @@ pub struct Spec {
     pub attrs: Vec<Attr>,
     /// The constants of `axis=`, `tile=` and `warps=`, by key.
     pub ints: Vec<(Key, Vec<i64>)>,
-    /// Accumulator type of a MatMul; the output's type where not stated.
+    /// The accumulator type of a MatMul; by default the type of the output.
     pub acc: Option<Scalar>,
     /// The pinned or chosen atom.
     pub atom: Option<String>,
-    /// The mbarrier that a copy into shared memory completes on (`bar=`).
+    /// The mbarrier that signals the completion of a copy into shared memory (`bar=`).
     pub bar: Option<TensorId>,
-    /// Blocks of the cluster that get the copy, one bit each (`multicast=`).
+    /// A bit mask of the blocks of the cluster that receive the copy (`multicast=`).
     pub multicast: Option<Dim>,
-    /// How long caches keep what it touches.
+    /// How long caches keep the copied data.
     pub cache: ast::CacheHint,
-    /// How many elements of its operand a Move reads, from the first on; the others become 0 and
-    /// are not accessed (`valid=`). All where not stated.
+    /// The number of elements that a Move reads from its operand, from the first on (`valid=`); the
+    /// other elements of the output become 0 without an access. `None` stands for all.
     pub valid: Option<Dim>,
-    /// What a generic spec computes, where it says so.
+    /// The meaning of a generic spec, if stated.
     pub means: Option<Means>,
     /// The decomposition.
     pub body: Option<Vec<Stmt>>,
-    /// The head.
+    /// The place of the head.
     pub span: Span,
-    /// 1-based line of the head in the resolved text; 0 where there is no text.
+    /// The 1-based line of the head in the resolved text; 0 without a text.
     pub line: u32,
-    /// The statement of the tree.
+    /// The statement of the syntax tree.
     pub node: NodeId,
 }
 
-/// What a generic spec computes: steps on whole tensors, in the order of the text. Each value is
-/// made by one step, or is an operand of the spec as it is when the spec begins.
+/// The meaning of a generic spec: steps on whole tensors, in text order. Each value is the result
+/// of one step, or an operand as it is when the spec begins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Means {
-    /// Operands first, then results.
+    /// The values: operands first, then results.
     pub values: Vec<MeansValue>,
-    /// In text order; a step reads values of earlier ones.
+    /// The steps in text order; a step reads earlier values.
     pub steps: Vec<MeansStep>,
-    /// What each output of the spec becomes, an index into `values`.
+    /// The final value of each output of the spec, as an index into `values`.
     pub outputs: Vec<usize>,
 }
 
 /// A tensor of a `means` block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeansValue {
-    /// Without `%`; none for a view written in place.
+    /// The name, without `%`; `None` for a view written in place.
     pub name: Option<String>,
-    /// Of an operand its type. A result of floats is a real number, `f64` here, unless it is an
-    /// output.
+    /// The type: for an operand its own. A result of floats is a real number, represented as `f64`,
+    /// unless it is an output.
     pub scalar: Scalar,
-    /// Of each mode.
+    /// The extent of each mode.
     pub extents: Vec<Dim>,
-    /// The operand that it is.
+    /// The operand, if it is one.
     pub operand: Option<TensorId>,
 }
 
 /// A step of a `means` block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeansStep {
-    /// What it does.
+    /// The operation.
     pub op: MeansOp,
-    /// What it reads.
+    /// The read values and numbers.
     pub inputs: Vec<MeansInput>,
-    /// The value that it makes.
+    /// The index of the resulting value.
     pub output: usize,
     /// Its place in the text.
     pub span: Span,
-    /// 1-based; 0 where there is no text.
+    /// The 1-based line; 0 without a text.
     pub line: u32,
 }
 
-/// What a step of a `means` block does.
+/// The operations of steps in `means` blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeansOp {
-    /// What the spec means; a MatMul sets. Inputs are broadcast along modes of extent 1.
+    /// A spec. A MatMul sets its result. Inputs are broadcast along modes of extent 1.
     Spec {
-        /// What kind of spec.
+        /// The kind of the spec.
         kind: SpecKind,
         /// The modes that a Reduction removes, or along which an Iota counts.
         axes: Vec<usize>,
-        /// The type that a cast gives, or in which a MatMul accumulates, where the block says so.
+        /// The stated type: the result of a cast, or the accumulator of a MatMul.
         scalar: Option<Scalar>,
     },
-    /// The elements of the first input whose coordinate along a mode stands in the second. Where
-    /// that has no modes, the mode is gone, else it has the extent of that one's mode.
+    /// Takes the elements of the first input whose coordinates along a mode are in the second. A
+    /// second input without modes removes the mode; otherwise its extent replaces that of the mode.
     Gather {
-        /// Which mode of the first input.
+        /// The mode of the first input.
         axis: usize,
     },
-    /// The first input, with more elements around those that it has.
+    /// Adds elements around those of the first input.
     Pad {
-        /// How many before the first of each mode.
+        /// The number of added elements before the first one of each mode.
         before: Vec<Dim>,
-        /// Their value.
+        /// The value of the added elements.
         value: f64,
-        /// As it is written.
+        /// The operation in the syntax tree.
         pad: Box<ast::Pad>,
     },
-    /// The elements of the input at these column-major indices.
+    /// Takes the elements of the input at column-major indices.
     View {
-        /// From coordinates to indices.
+        /// The layout from coordinates to indices.
         layout: Box<Layout<Dim>>,
         /// The index of coordinate zero.
         offset: Dim,
-        /// The same as written.
+        /// The operations in the syntax tree.
         ops: Vec<ast::ViewOp>,
     },
 }
 
-/// What a step of a `means` block reads.
+/// An input of a step of a `means` block.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum MeansInput {
     /// An index into [`Means::values`].
     Value(usize),
     /// A literal.
     Number(f64),
-    /// A number that is known at launch.
+    /// A number known at launch.
     Size(Dim),
 }
 
@@ -593,7 +596,7 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// The tensor; none of a literal.
+    /// The tensor; `None` for a literal.
     #[must_use]
     pub fn tensor(&self) -> Option<TensorId> {
         match self {
@@ -603,30 +606,30 @@ impl Operand {
     }
 }
 
-/// The number of a statement in its program. No two statements have the same one.
+/// The number of a statement, unique in its program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StmtId(pub(crate) u32);
 
 impl StmtId {
-    /// The number, less than the number of statements of the program.
+    /// The number; it is less than the number of statements of the program.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A statement that does something. Views and constants have been resolved away.
+/// A statement with an effect. Views and constants are resolved and do not occur.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// Its number in the program.
+    /// The number in the program.
     pub id: StmtId,
-    /// What it does.
+    /// The statement itself.
     pub kind: StmtKind,
     /// Its place in the text.
     pub span: Span,
-    /// 1-based line; 0 where there is no text.
+    /// The 1-based line; 0 without a text.
     pub line: u32,
-    /// The statement of the tree.
+    /// The statement of the syntax tree.
     pub node: NodeId,
 }
 
@@ -635,13 +638,12 @@ pub struct Stmt {
 pub enum StmtKind {
     /// A nested spec.
     Spec(SpecId),
-    /// New storage for the rest of the block.
+    /// Storage that lives to the end of the block.
     Allocate(TensorId),
-    /// `@m, @n = #t.indices()`: variables of kind [`VarKind::Index`], bound from here to the
-    /// block's end.
+    /// `@m, @n = #t.indices()`: variables of kind [`VarKind::Index`], bound to the end of the
+    /// block.
     Indices(Vec<VarId>),
-    /// `@n = %sizes[@g]`: a variable of kind [`VarKind::Element`], bound from here to the block's
-    /// end.
+    /// `@n = %sizes[@g]`: a variable of kind [`VarKind::Element`], bound to the end of the block.
     Element {
         /// The variable.
         var: VarId,
@@ -650,7 +652,7 @@ pub enum StmtKind {
     },
     /// A counted loop.
     For {
-        /// Its variable.
+        /// The loop variable.
         var: VarId,
         /// First value.
         start: Dim,
@@ -658,42 +660,42 @@ pub enum StmtKind {
         end: Dim,
         /// Positive step.
         step: i64,
-        /// As written.
+        /// How the loop is unrolled.
         unroll: Unroll,
-        /// How many iterations may be under way at a time; 1 where nothing is said. They mean what
-        /// they mean one after the other.
+        /// The number of iterations that may be in flight together; 1 by default. The meaning stays
+        /// sequential.
         stages: i64,
-        /// Repeated.
+        /// The statements of the loop.
         body: Vec<Stmt>,
     },
-    /// Both sides of a condition.
+    /// A condition with its two branches.
     If {
-        /// All must hold.
+        /// The comparisons, all of which must hold.
         cond: Vec<(Dim, CmpOp, Dim)>,
-        /// When they do.
+        /// The branch executed if all hold.
         then: Vec<Stmt>,
-        /// When one does not.
+        /// The branch executed if one of them does not hold.
         otherwise: Vec<Stmt>,
     },
-    /// All threads named (none: of the block) arrive.
+    /// A barrier of these threads; `None` for all threads of the block.
     Barrier(Option<ThreadsId>),
-    /// A synchronization of another kind.
+    /// Another synchronization statement.
     Sync(Sync),
 }
 
-/// A synchronization statement, its operands as [`ast::SyncOp::signature`] says.
+/// A synchronization statement. [`ast::SyncOp::signature`] describes its operands.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Sync {
-    /// What is done.
+    /// The operation.
     pub op: ast::SyncOp,
     /// The mbarriers, or the tensor map.
     pub tensor: Option<TensorId>,
-    /// The number; 1 where it was left out.
+    /// The number; 1 if omitted.
     pub number: Option<Dim>,
 }
 
 impl Program {
-    /// The variables that an expression mentions, each once, in order of first mention.
+    /// The variables in an expression, each once, in order of first occurrence.
     pub fn vars_in(&self, dim: Dim) -> Vec<VarId> {
         let mut out = vec![];
         let mut stack = vec![dim];
@@ -706,7 +708,7 @@ impl Program {
         }
         out
     }
-    /// Whether a value differs between threads of one block.
+    /// Whether the value of an expression can differ between threads of one block.
     pub fn thread_dependent(&self, dim: Dim) -> bool {
         let mut seen = vec![];
         let mut todo = self.vars_in(dim);
@@ -724,11 +726,11 @@ impl Program {
         }
         false
     }
-    /// The expression with coordinates replaced by what they stand for, in terms of thread and
-    /// block indices.
+    /// Replaces bound coordinates in an expression by the thread and block indices that they
+    /// abbreviate.
     ///
     /// # Errors
-    /// Limits of the arena.
+    /// The limits of the arena.
     pub fn unfolded(&self, mut dim: Dim) -> Result<Dim, LayoutError> {
         let is_index = |v: &VarId| matches!(self.vars.get(v), Some(VarKind::Index(_)));
         while self.vars_in(dim).iter().any(is_index) {
@@ -739,8 +741,8 @@ impl Program {
         }
         Ok(dim)
     }
-    /// Whether a value is the same for all threads of each of these groups: sets of indices of one
-    /// block. False where that is not known.
+    /// Whether an expression has one value in each of these groups of threads of a block. False if
+    /// this is unknown.
     pub fn same_in_groups(&self, dim: Dim, groups: &[Vec<i64>]) -> bool {
         let Some(parts) = self.thread_parts(dim) else { return false };
         parts.into_iter().all(|part| {
@@ -751,9 +753,9 @@ impl Program {
             })
         })
     }
-    /// The largest parts of a value that depend on the thread's index and nothing else: where they
-    /// are the same for two threads, so is the value. None where parts that depend on the thread
-    /// cannot be told from others.
+    /// The largest subexpressions that depend only on the thread index. If they agree for two
+    /// threads, so does the expression. `None` if subexpressions mix the thread index with other
+    /// variables.
     pub fn thread_parts(&self, dim: Dim) -> Option<Vec<Dim>> {
         let mut todo = vec![self.unfolded(dim).ok()?];
         let mut parts = vec![];
@@ -768,8 +770,8 @@ impl Program {
             }
             match self.arena.node(id) {
                 Node::Var(_) => return None,
-                // Terms of the thread alone are added up: their sum may be the same where they are
-                // not.
+                // Add up the terms that depend on the thread only: their sum may agree where the
+                // single terms do not.
                 Node::Linear { terms, .. } => {
                     let (alone, other): (Vec<_>, Vec<_>) =
                         terms.iter().partition(|(t, _)| self.by_thread_alone(Dim::Expr(*t)));
@@ -791,8 +793,8 @@ impl Program {
         }
         Some(parts)
     }
-    /// The value for each of the first `n` threads of a block; none where it depends on more than
-    /// the thread.
+    /// The value of an expression for each of the first `n` threads of a block; `None` if it
+    /// depends on other variables.
     pub fn by_threads(&self, dim: Dim, n: i64) -> Option<Vec<i64>> {
         let dim = self.unfolded(dim).ok()?;
         if dim.as_const().is_none() && !self.by_thread_alone(dim) {
@@ -800,18 +802,18 @@ impl Program {
         }
         (0..n).map(|x| self.arena.eval(dim, &|_| Some(x)).ok()).collect()
     }
-    /// Whether an unfolded expression depends on the index of the thread and nothing else.
+    /// Whether an unfolded expression depends only on the thread index.
     fn by_thread_alone(&self, dim: Dim) -> bool {
         let vars = self.vars_in(dim);
         !vars.is_empty()
             && vars.iter().all(|v| matches!(self.vars.get(v), Some(VarKind::Thread(_))))
     }
-    /// The buffer that a tensor views.
+    /// The viewed buffer of a tensor.
     pub fn buffer_of(&self, t: TensorId) -> &Buffer {
         &self.buffers[self.tensors[t].buffer]
     }
-    /// Blocks of a cluster of a kernel: the innermost level of a block tensor of several. 1 where
-    /// there are no clusters, none where their size depends on symbols.
+    /// The number of blocks in a cluster of a kernel: the size of the innermost level of a block
+    /// tensor with several levels. 1 without clusters, `None` if the size depends on symbols.
     pub fn cluster_size(&self, kernel: SpecId) -> Option<i64> {
         let Some(exec) = self.specs[kernel].exec else { return Some(1) };
         match &self.threads[exec.blocks].levels[..] {
@@ -830,12 +832,12 @@ impl Program {
             None => format!("view of %{}", self.buffer_of(t).name),
         }
     }
-    /// The value of an index for a thread, loops and blocks at their first values; none where it
-    /// depends on a symbol.
+    /// The value of an index for a thread, with loop variables and block indices at their first
+    /// values; `None` if it depends on a symbol.
     pub fn first_value(&self, d: Dim, thread: i64) -> Option<i64> {
         self.value_at(d, thread, &HashMap::new())
     }
-    /// The same, where these variables of loops and blocks have these values.
+    /// Like [`Program::first_value`], with these values for loop variables and block indices.
     pub fn value_at(&self, d: Dim, thread: i64, loops: &HashMap<VarId, i64>) -> Option<i64> {
         let value = |v: VarId| match self.vars.get(&v)? {
             VarKind::Thread(_) => Some(thread),
@@ -851,21 +853,21 @@ impl Program {
         };
         self.arena.eval(d, &value).ok()
     }
-    /// Whether the tensor is one thread's own registers.
+    /// Whether the tensor is in the registers of one thread.
     pub fn is_private(&self, t: TensorId) -> bool {
         self.buffer_of(t).is_per_thread() && self.tensors[t].dist.is_none()
     }
 }
 
-/// The modes of all levels as one layout, outermost first. Resolving has checked that the sum of
-/// the levels stays within the limits of the algebra.
+/// The modes of all levels as one layout, outermost first. Resolving guarantees that the total
+/// stays within the limits of the layout algebra.
 pub(crate) fn concat_levels(levels: &[Layout<Dim>]) -> Layout<Dim> {
     let modes: Vec<Layout<Dim>> = levels.iter().flat_map(Layout::modes).collect();
     Layout::concat(&modes).expect("resolve checked the limits")
 }
 
-/// `[2,2].[(8,8):(8,1)]`: levels in the text format. A level of one nested mode keeps its
-/// parentheses, `[((4,2)):((1,16))]`, without which it would be two modes.
+/// Levels in the text format, `[2,2].[(8,8):(8,1)]`. A level of one nested mode keeps its
+/// parentheses, `[((4,2)):((1,16))]`; without them it would be two modes.
 pub fn show_levels(cx: &ExprArena, levels: &[Layout<Dim>]) -> String {
     if levels.is_empty() {
         return "[]".to_owned();
@@ -889,14 +891,14 @@ impl Threads {
     pub fn concat(&self) -> Layout<Dim> {
         concat_levels(&self.levels)
     }
-    /// The levels below those that the executing thread's own coordinates choose: of `#w[@w]` one
-    /// warp.
+    /// The levels of one group, without those that the executing thread's coordinates index: for
+    /// `#w[@w]` one warp.
     pub fn inner(&self) -> &[Layout<Dim>] {
         self.levels.get(self.own..).unwrap_or_default()
     }
-    /// The indices of the threads below each coordinate of so many outermost levels, in the order
-    /// of the levels. None where symbols or loop variables decide, or where there are more than a
-    /// block has.
+    /// For each coordinate of the `outer` outermost levels, the indices of the threads below it, in
+    /// the order of the levels. `None` if they depend on symbols or loop variables, or exceed the
+    /// number of threads of a block.
     pub fn groups_below(&self, outer: usize) -> Option<Vec<Vec<i64>>> {
         let offset = self.offset.as_const()?;
         let (outer, inner) = self.levels.split_at_checked(outer)?;
@@ -910,8 +912,9 @@ impl Threads {
         let group = |g: i64| (0..inner.size()).map(|i| thread(g, i)).collect();
         Some((0..outer.size()).map(group).collect())
     }
-    /// The groups one of which each executing thread means (`#w[@w]`); one, the whole tensor, where
-    /// the threads' own coordinates choose nothing. As [`Threads::groups_below`].
+    /// The groups of threads that refer to the same part: for `#w[@w]`, each thread refers to its
+    /// own group. A single group, the whole tensor, if no coordinate of the thread is an index.
+    /// `None` as in [`Threads::groups_below`].
     pub fn own_groups(&self) -> Option<Vec<Vec<i64>>> {
         self.groups_below(self.own)
     }
@@ -922,7 +925,7 @@ impl Spec {
     pub fn input_tensors(&self) -> impl Iterator<Item = TensorId> + '_ {
         self.inputs.iter().filter_map(Operand::tensor)
     }
-    /// The attribute of this key.
+    /// The attribute with this key.
     pub fn attr(&self, key: Key) -> Option<&Attr> {
         Attr::among(&self.attrs, key)
     }
@@ -930,19 +933,19 @@ impl Spec {
     pub fn ints(&self, key: Key) -> Option<&[i64]> {
         self.ints.iter().find(|(k, _)| *k == key).map(|(_, v)| v.as_slice())
     }
-    /// The modes that a reduction removes; none without a usable `axis=`.
+    /// The modes that a reduction removes; `None` without a valid `axis=`.
     pub fn axes(&self) -> Option<Vec<usize>> {
         self.ints(Key::Axis)?.iter().map(|a| usize::try_from(*a).ok()).collect()
     }
-    /// Lane, distance or mask of a Shfl (`lane=`), where it is a constant.
+    /// The lane, distance or mask of a Shfl (`lane=`), if constant.
     pub fn lane(&self) -> Option<i64> {
         self.ints(Key::Lane)?.first().copied()
     }
-    /// Where the spec comes from in a program that this one was made of (`loc=`).
+    /// The place in the source program from which the spec was made (`loc=`).
     pub fn loc(&self) -> Option<&str> {
         Attr::loc_of(&self.attrs)
     }
-    /// Where the word stands that an attribute is given, `f32` of `acc=f32`.
+    /// The place of an attribute's value, `f32` in `acc=f32`, if it is a word.
     pub fn word(&self, key: Key) -> Option<Span> {
         let attr = self.attr(key)?;
         let start = attr.name.span.end as usize + 1;

@@ -1,7 +1,9 @@
 //! Scalar types and memory spaces.
 
 macro_rules! spelled {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident {
+        $($(#[$vmeta:meta])* $variant:ident = $text:literal),* $(,)?
+    }) => {
         $(#[$meta])*
         #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name { $($(#[$vmeta])* $variant),* }
@@ -50,43 +52,43 @@ spelled! {
         E4m3 = "e4m3",
         /// 8-bit float, 5 exponent bits.
         E5m2 = "e5m2",
-        /// Signed integers.
-        I64 = "i64", /// 32 bit.
-        I32 = "i32", /// 16 bit.
-        I16 = "i16", /// 8 bit.
-        I8 = "i8", /// 4 bit.
-        I4 = "i4", /// 2 bit.
-        I2 = "i2", /// 1 bit.
+        /// Signed integer, 64 bit.
+        I64 = "i64", /// Signed integer, 32 bit.
+        I32 = "i32", /// Signed integer, 16 bit.
+        I16 = "i16", /// Signed integer, 8 bit.
+        I8 = "i8", /// Signed integer, 4 bit.
+        I4 = "i4", /// Signed integer, 2 bit.
+        I2 = "i2", /// Signed integer, 1 bit.
         I1 = "i1",
-        /// Unsigned integers.
-        U64 = "u64", /// 32 bit.
-        U32 = "u32", /// 16 bit.
-        U16 = "u16", /// 8 bit.
-        U8 = "u8", /// 4 bit.
-        U4 = "u4", /// 2 bit.
-        U2 = "u2", /// 1 bit.
+        /// Unsigned integer, 64 bit.
+        U64 = "u64", /// Unsigned integer, 32 bit.
+        U32 = "u32", /// Unsigned integer, 16 bit.
+        U16 = "u16", /// Unsigned integer, 8 bit.
+        U8 = "u8", /// Unsigned integer, 4 bit.
+        U4 = "u4", /// Unsigned integer, 2 bit.
+        U2 = "u2", /// Unsigned integer, 1 bit.
         U1 = "u1",
-        /// Truth value, stored in 8 bits.
+        /// Boolean, stored in 8 bits.
         Bool = "bool",
-        /// A barrier object in shared memory (PTX ISA, mbarrier): opaque, for synchronization
-        /// statements.
+        /// A barrier object in shared memory (PTX ISA, mbarrier). Only synchronization statements
+        /// use it.
         Mbarrier = "mbarrier",
     }
 }
 
-/// Which numbers a floating-point type has.
+/// The numbers that a floating-point type represents.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Float {
-    /// Bits of the significand, the leading one included.
+    /// Bits of the significand, including the leading one.
     pub digits: i32,
-    /// The exponent of the least number above zero.
+    /// The exponent of the smallest positive number.
     pub least: i32,
     /// One more than the exponent of the largest number.
     pub end: i32,
 }
 
 impl Float {
-    /// The exponent of the least normal number.
+    /// The exponent of the smallest positive normal number.
     pub fn least_normal(self) -> i32 {
         self.least + self.digits - 1
     }
@@ -113,7 +115,7 @@ impl Scalar {
         self.float().is_some()
     }
 
-    /// The smallest and the largest value of an integer type, 0 and 1 of a `bool`; none of other
+    /// The smallest and the largest value of an integer type; 0 and 1 for `bool`. `None` for other
     /// types.
     pub fn int_range(self) -> Option<(i128, i128)> {
         use Scalar::*;
@@ -128,13 +130,13 @@ impl Scalar {
         }
     }
 
-    /// Whether every value of another type is one of this type, a float: NaN and infinities of
-    /// floats aside.
+    /// Whether this type is a float that represents every value of another type. NaN and infinities
+    /// do not count.
     pub fn holds(self, other: Scalar) -> bool {
         let Some(own) = self.float() else { return false };
         match (other.float(), other.int_range()) {
             (Some(f), _) => f.digits <= own.digits && f.least >= own.least && f.end <= own.end,
-            // All integers up to the largest; the least of signed ones is a power of two.
+            // The largest value decides: the smallest signed value is a power of two.
             (None, Some((_, largest))) => {
                 let digits = (128 - largest.leading_zeros()) as i32;
                 digits <= own.digits && digits <= own.end
@@ -143,7 +145,7 @@ impl Scalar {
         }
     }
 
-    /// Which numbers a floating-point type has; none of other types.
+    /// The parameters of a floating-point type. `None` for other types.
     #[inline]
     pub fn float(self) -> Option<Float> {
         use Scalar::*;
@@ -161,9 +163,9 @@ impl Scalar {
         Some(Float { digits, least, end })
     }
 
-    /// Why a float type of fewer bits than f64 cannot stand for a finite literal: the nearest
+    /// The reason why a float type narrower than f64 cannot represent a finite literal: the nearest
     /// number is beyond the largest one, is 0, or is subnormal and has a larger relative error than
-    /// normal numbers have. None where it can.
+    /// normal numbers have. `None` if it can.
     #[cfg(feature = "text")]
     pub(crate) fn misses(self, number: f64) -> Option<&'static str> {
         let Float { digits, least, end } = self.float().filter(|_| self != Scalar::F64)?;
@@ -175,7 +177,7 @@ impl Scalar {
         let unit = two_to((exponent + 1 - digits).max(least));
         let nearest = (number / unit).round_ties_even() * unit;
         let largest = match self {
-            // All ones are NaN.
+            // The bit pattern of all ones is NaN.
             Scalar::E4m3 => 448.0,
             _ => two_to(end - digits) * (two_to(digits) - 1.0),
         };
@@ -189,8 +191,8 @@ impl Scalar {
         (error > number.abs() * two_to(-digits)).then_some("is subnormal there, with fewer bits")
     }
 
-    /// Whether a literal may stand for an element: any number of a float, which rounds it; a whole
-    /// number within the range of an integer; 0 or 1 of a `bool`.
+    /// Whether a literal may stand for an element. A float takes any number and rounds it, an
+    /// integer takes whole numbers within its range, a `bool` takes 0 and 1.
     pub fn takes(self, number: f64) -> bool {
         let within = |(lo, hi)| number.fract() == 0.0 && (lo..=hi).contains(&(number as i128));
         self.is_float() || self.int_range().is_some_and(within)
@@ -198,7 +200,7 @@ impl Scalar {
 }
 
 spelled! {
-    /// Where a tensor lives.
+    /// The memory space of a tensor.
     Memory {
         /// Global memory.
         Gl = "GL",
@@ -206,36 +208,37 @@ spelled! {
         Sh = "SH",
         /// Registers of a thread.
         Rf = "RF",
-        /// Nowhere: an element is its own position, a coordinate (`.iota(axis)`). Nobody writes it.
+        /// No memory: each element is its own position, a coordinate (`.iota(axis)`). It is
+        /// read-only.
         Ix = "IX",
-        /// A number that the caller passes to the kernel. Nobody writes it.
+        /// A number that the caller passes to the kernel. It is read-only.
         Pm = "PM",
     }
 }
 
-/// Who has a tensor of its own in a memory.
+/// The owner of a tensor in a memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Holder {
-    /// The caller: all blocks see the same one, and it outlives the kernel.
+    /// The caller: all blocks share the tensor, and it outlives the kernel.
     Caller,
-    /// Each block: its threads share it.
+    /// Each block: its threads share the tensor.
     Block,
     /// Each thread.
     Thread,
-    /// Nobody: its elements are computed.
+    /// No owner: the elements are computed.
     Nobody,
 }
 
-/// A row of the table of memories. The methods of [`Memory`] read it, so other code does not list
+/// A row of the table of memories. Only the methods of [`Memory`] read it, so no other code lists
 /// memories.
 struct Facts {
-    /// Who has a tensor of its own there.
+    /// The owner of a tensor there.
     holder: Holder,
-    /// Whether threads reach single elements by an address.
+    /// Whether threads address single elements.
     addressable: bool,
-    /// Whether statements write it.
+    /// Whether statements may write to the memory.
     writable: bool,
-    /// Its name where memories are listed: `SH` is "shared".
+    /// The name in lists of memories: `SH` is "shared".
     words: &'static str,
 }
 
@@ -253,55 +256,55 @@ impl Memory {
         Facts { holder, addressable, writable, words }
     }
 
-    /// Whether each thread has its own, as registers are.
+    /// Whether each thread owns its tensors there, as with registers.
     pub fn is_per_thread(self) -> bool {
         self.facts().holder == Holder::Thread
     }
 
-    /// Whether each block has its own, which its threads share.
+    /// Whether each block owns its tensors there, shared by its threads.
     pub fn is_of_block(self) -> bool {
         self.facts().holder == Holder::Block
     }
 
-    /// Whether the body of a kernel allocates it: it is a block's or a thread's, and ends with the
-    /// kernel.
+    /// Whether the body of a kernel allocates tensors there, which belong to a block or a thread
+    /// and end with the kernel.
     pub fn is_allocated(self) -> bool {
         self.is_of_block() || self.is_per_thread()
     }
 
-    /// Whether threads reach single elements by an address.
+    /// Whether threads address single elements.
     pub fn is_addressable(self) -> bool {
         self.facts().addressable
     }
 
-    /// Whether it is the caller's and addressable: all blocks access it, and it outlives the
-    /// kernel.
+    /// Whether the caller owns the tensors and they are addressable: all blocks access them, and
+    /// they outlive the kernel.
     pub fn is_global(self) -> bool {
         self.facts().holder == Holder::Caller && self.is_addressable()
     }
 
-    /// Whether it is a block's and addressable: banks serve it, layouts in it may be swizzled, and
-    /// other blocks of a cluster reach it (`.peer`).
+    /// Whether the block owns the tensors and they are addressable: the memory has banks, its
+    /// layouts can be swizzled, and other blocks of a cluster can read it (`.peer`).
     pub fn is_shared(self) -> bool {
         self.is_of_block() && self.is_addressable()
     }
 
-    /// Whether it is the caller's and has no address: a number that the kernel is given.
+    /// Whether the caller passes a plain number that has no address.
     pub fn is_number(self) -> bool {
         self.facts().holder == Holder::Caller && !self.is_addressable()
     }
 
-    /// Whether its elements are computed where they are read, and are nobody's.
+    /// Whether elements are computed where they are read, without storage.
     pub fn is_computed(self) -> bool {
         self.facts().holder == Holder::Nobody
     }
 
-    /// Whether statements write it.
+    /// Whether statements may write to the memory.
     pub fn is_writable(self) -> bool {
         self.facts().writable
     }
 
-    /// Its name where memories are listed: `SH` is "shared".
+    /// The name in lists of memories: `SH` is "shared".
     pub fn words(self) -> &'static str {
         self.facts().words
     }

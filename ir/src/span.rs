@@ -1,7 +1,7 @@
 //! Byte ranges in a source text.
 //!
-//! Invariant: spans never take part in equality. Two modules that differ only in where their text
-//! stood compare equal, so `parse(print(m)) == m` is a plain `==`.
+//! Invariant: all spans are equal to each other. Modules that differ only in the places of their
+//! text compare equal, so `parse(print(m)) == m` is a plain `==`.
 
 /// A half-open byte range `start..end` of the source text.
 #[derive(Copy, Clone, Debug, Default)]
@@ -19,17 +19,17 @@ impl Span {
         Span { start: start as u32, end: end as u32 }
     }
 
-    /// The smallest span that holds both.
+    /// The smallest span that holds both spans.
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// Whether it is no place: of what stands in no text.
+    /// Whether the span is empty because its object was not read from a text.
     pub fn is_nowhere(self) -> bool {
         self.end == 0
     }
 
-    /// Whether both are the same place, which `==` does not ask.
+    /// Whether both spans are at the same place; `==` ignores places.
     pub fn is_at(self, other: Span) -> bool {
         (self.start, self.end) == (other.start, other.end)
     }
@@ -44,21 +44,21 @@ impl Span {
     }
 }
 
-/// Where the lines of a text begin, for who asks for many of them.
+/// The start of every line of a text, for many queries of line numbers.
 #[derive(Clone, Debug)]
 pub struct LineIndex {
     starts: Vec<u32>,
 }
 
 impl LineIndex {
-    /// Of a text.
+    /// The index of a text.
     pub fn new(text: &str) -> Self {
         let ends = text.match_indices('\n');
         LineIndex { starts: std::iter::once(0).chain(ends.map(|(i, _)| i as u32 + 1)).collect() }
     }
 
-    /// The 1-based line that holds the byte: for the first byte of a span, as [`Span::line_col`]
-    /// says.
+    /// The 1-based line that holds the byte. For the first byte of a span, the line of
+    /// [`Span::line_col`].
     pub fn line(&self, byte: u32) -> usize {
         self.starts.partition_point(|start| *start <= byte)
     }

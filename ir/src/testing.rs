@@ -1,39 +1,40 @@
-//! How much of a long corpus a test runs, how many cases of a property, and the seed that draws
-//! them.
+//! Configuration of long tests: the part of a corpus that a test runs, the number of cases of a
+//! property, and the random seed.
 //!
-//! `cargo test` and `cargo xtask ci` run every kind of check, over a part of what would take
-//! minutes: rows of the atom table with their architectures, examples with their inputs, generated
-//! programs. `CARBYNE_ALL=1` runs the whole, and so does `cargo xtask ci --all`;
-//! `CARBYNE_CASES=10000` runs so many cases of each property. What is drawn for one name does not
-//! depend on what else there is.
+//! Some corpora would take minutes: all rows of the atom table for all architectures, all examples
+//! with all inputs, many generated programs. `cargo test` and `cargo xtask ci` run every kind of
+//! check on a part of them. `CARBYNE_ALL=1` and `cargo xtask ci --all` run everything.
+//! `CARBYNE_CASES=10000` runs this number of cases of each property. The draw for one name does not
+//! depend on other names.
 //!
-//! The seed is 0, so that a test that passes passes again. Where everything is run or a number of
-//! cases is asked for, it is a fresh one, which a test that fails shows; `CARBYNE_SEED=1` names the
-//! seed, to repeat such a failure.
+//! The seed is 0 by default, so that a passing test passes again. With `CARBYNE_ALL` or
+//! `CARBYNE_CASES` the seed is fresh, and a failing test prints it. `CARBYNE_SEED=1` sets the seed,
+//! to repeat a failure.
 //!
-//! Invariant: tests read these variables here only, and properties are run as `config` says.
+//! Invariant: tests read these variables only through this module, and run properties with
+//! `config`.
 
 #[cfg(feature = "proptest")]
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRng, TestRunner};
 use std::sync::OnceLock;
 
-/// The environment variable with which tests run all of their corpora.
+/// The environment variable that makes tests run all of their corpora.
 pub const ALL: &str = "CARBYNE_ALL";
 
-/// The environment variable with another seed than 0 to draw by.
+/// The environment variable that sets the random seed (default 0).
 pub const SEED: &str = "CARBYNE_SEED";
 
-/// The environment variable with the number of cases of a property.
+/// The environment variable that sets the number of cases of a property.
 pub const CASES: &str = "CARBYNE_CASES";
 
-/// Whether everything is run.
+/// Whether tests run their whole corpora.
 #[must_use]
 pub fn all() -> bool {
     std::env::var_os(ALL).is_some_and(|v| v == "1")
 }
 
-/// The seed to draw by: that of the environment; else 0, and where more than the usual is run a
-/// fresh one, which is said in the log of the test.
+/// The random seed: that of the environment, or a fresh one, printed to the test log, if the run is
+/// longer than usual, or else 0.
 #[must_use]
 #[expect(clippy::print_stderr, reason = "a test that fails must say how to repeat it")]
 pub fn seed() -> u64 {
@@ -49,11 +50,11 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// A seed that is another one each time.
+/// A seed that differs from run to run.
 fn fresh() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanoseconds = now.map_or(0, |t| t.as_nanos() as u64);
-    // Short, to be typed.
+    // Short enough to type.
     hash(nanoseconds, "seed") % 1_000_000_000
 }
 
@@ -61,22 +62,22 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.trim().parse().ok()
 }
 
-/// How many cases of a property to run: so many as the environment says, else `usual`.
+/// The number of cases of a property: that of the environment, or `usual`.
 #[must_use]
 pub fn cases(usual: u32) -> u32 {
     number(CASES).map_or(usual, |n| u32::try_from(n).unwrap_or(u32::MAX))
 }
 
-/// How a property is run whose cases are cheap: `usual` of them, or as many as the environment says
-/// if that is more; with fewer, properties that count what they draw would fail. Failures are kept
-/// as proptest keeps them, under `proptest-regressions`, and tried first from then on.
+/// The configuration of a property with cheap cases. It runs `usual` cases, or the number in the
+/// environment if that is larger: some properties count their cases and would fail with fewer.
+/// proptest stores failures under `proptest-regressions` and tries them first in later runs.
 #[cfg(feature = "proptest")]
 #[must_use]
 pub fn config(usual: u32) -> Config {
     Config { cases: cases(usual).max(usual), rng_seed: RngSeed::Fixed(seed()), ..Config::default() }
 }
 
-/// As [`config`], of a property whose cases take long: never more than `most`.
+/// As [`config`], for a property whose cases take long: never more than `most` cases.
 #[cfg(feature = "proptest")]
 #[must_use]
 pub fn config_up_to(usual: u32, most: u32) -> Config {
@@ -84,15 +85,15 @@ pub fn config_up_to(usual: u32, most: u32) -> Config {
     Config { cases: config.cases.min(most), ..config }
 }
 
-/// Runs a property that is written without proptest's macro. Its file is not known, so that no
-/// failure is kept.
+/// A runner for a property that does not use proptest's macro. The runner does not know the source
+/// file, so it stores no failures.
 #[cfg(feature = "proptest")]
 #[must_use]
 pub fn runner(config: Config) -> TestRunner {
     TestRunner::new(Config { failure_persistence: None, ..config })
 }
 
-/// Draws case number `i` of a seed, whatever was drawn before it.
+/// A runner that draws case `i` of a seed, independent of other cases.
 #[cfg(feature = "proptest")]
 #[must_use]
 pub fn runner_of_case(seed: u64, i: u64) -> TestRunner {
@@ -103,22 +104,20 @@ pub fn runner_of_case(seed: u64, i: u64) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
-/// How many cases to generate: `part`, or `whole` where everything is run.
+/// The number of cases to generate: `part`, or `whole` if tests run everything.
 #[must_use]
 pub fn count<N>(part: N, whole: N) -> N {
     if all() { whole } else { part }
 }
 
-/// One of the choices, drawn by the seed and by what `name` says they are for; all of them where
-/// everything is run.
-///
-/// Of no choices there are none.
+/// One of the choices, drawn by the seed and by `name`; all choices if tests run everything. An
+/// empty list gives an empty list.
 #[must_use]
 pub fn one_of<'a, T>(name: &str, choices: &'a [T]) -> &'a [T] {
     if all() { choices } else { drawn(seed(), name, choices) }
 }
 
-/// Whether `name` is among those drawn, one in `n`; always where everything is run.
+/// Whether `name` is drawn, with a chance of one in `n`; always true if tests run everything.
 #[must_use]
 pub fn one_in(n: u64, name: &str) -> bool {
     all() || hash(seed(), name).is_multiple_of(n.max(1))
@@ -130,7 +129,7 @@ fn drawn<'a, T>(seed: u64, name: &str, choices: &'a [T]) -> &'a [T] {
     choices.get(at..=at).unwrap_or_default()
 }
 
-/// FNV-1a, finished as splitmix64 does: the same on every machine and with every compiler.
+/// FNV-1a with the finalizer of splitmix64: the result is the same on every machine and compiler.
 fn hash(seed: u64, name: &str) -> u64 {
     let bytes = seed.to_le_bytes().into_iter().chain(name.bytes());
     let x = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |x, byte| {

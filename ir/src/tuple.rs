@@ -1,20 +1,20 @@
 //! Integer tuples nested to any depth: the shapes, strides and coordinates of layouts.
 //!
-//! A number and a tuple of one number differ: `4` and `(4)`. Every function here recurses at most
-//! [`MAX_DEPTH`] levels on tuples that came from text or from a [`crate::layout::Layout`], which
-//! check it. Order is column-major everywhere: the first leaf varies fastest.
+//! A number and a tuple of one number are different: `4` and `(4)`. Text and
+//! [`crate::layout::Layout`] check that tuples nest at most [`MAX_DEPTH`] levels, so recursion over
+//! such a tuple is bounded. The order is column-major everywhere: the first leaf varies fastest.
 
 use crate::layout::LayoutError;
 use crate::leaf::{Decision, Leaf};
 use std::fmt;
 
-/// The deepest nesting that is accepted.
+/// Maximum nesting depth of a tuple.
 pub const MAX_DEPTH: usize = 128;
 
-/// The most numbers and tuples within one tuple.
+/// Maximum count of numbers and tuples within one tuple, together.
 pub const MAX_NODES: usize = 4096;
 
-/// A number, or a tuple of such.
+/// A number, or a tuple of numbers and tuples.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum IntTuple<L = i64> {
     /// One number.
@@ -24,7 +24,7 @@ pub enum IntTuple<L = i64> {
 }
 
 impl<L> IntTuple<L> {
-    /// The number of modes: that of the outermost tuple, or 1 for a number.
+    /// The number of modes: 1 for a number.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.modes().len()
@@ -68,7 +68,7 @@ impl<L> IntTuple<L> {
         }
     }
 
-    /// The same nesting over other leaves.
+    /// A tuple with equal nesting whose leaves are `f` of these leaves.
     #[must_use]
     pub fn map<M>(&self, f: &mut impl FnMut(&L) -> M) -> IntTuple<M> {
         match self {
@@ -90,7 +90,7 @@ impl<L> IntTuple<L> {
         })
     }
 
-    /// Whether both are nested alike.
+    /// Whether both tuples have equal nesting.
     #[must_use]
     pub fn congruent<M>(&self, other: &IntTuple<M>) -> bool {
         match (self, other) {
@@ -102,7 +102,7 @@ impl<L> IntTuple<L> {
         }
     }
 
-    /// Whether `other` refines the nesting of `self`: a number may stand over any tuple.
+    /// Whether `other` refines the nesting of `self`: any tuple refines a number.
     #[must_use]
     pub fn weakly_congruent<M>(&self, other: &IntTuple<M>) -> bool {
         match (self, other) {
@@ -114,13 +114,13 @@ impl<L> IntTuple<L> {
         }
     }
 
-    /// Checks depth and number of leaves, looking no further than the limits.
+    /// Checks depth and number of nodes; stops as soon as a limit is exceeded.
     ///
     /// # Errors
     /// [`LayoutError::TooDeep`] and [`LayoutError::TooLarge`].
     pub fn check_limits(&self) -> Result<(), LayoutError> {
         fn walk<L>(t: &IntTuple<L>, depth: usize, nodes: &mut usize) -> Result<(), LayoutError> {
-            // Empty tuples count too, or nesting them would cost without bound.
+            // Empty tuples count, too; otherwise nested empty tuples would have no limit.
             *nodes += 1;
             if *nodes > MAX_NODES {
                 return Err(LayoutError::TooLarge { what: "a tuple", limit: MAX_NODES });
@@ -159,8 +159,8 @@ impl<L: Leaf> IntTuple<L> {
         }
     }
 
-    /// Whether every coordinate of `self` is one of `other`: the sizes agree at each leaf of
-    /// `self`.
+    /// Whether every coordinate of `self` is a coordinate of `other`: at each leaf of `self` the
+    /// sizes are equal.
     ///
     /// # Errors
     /// [`LayoutError::Overflow`].
@@ -182,7 +182,7 @@ impl<L: Leaf> IntTuple<L> {
         }
     }
 
-    /// The text of the tuple, its symbols named by `cx`.
+    /// The text of the tuple. `cx` supplies the names of symbols.
     #[must_use]
     pub fn display_in(&self, cx: &L::Cx) -> String {
         self.map(&mut |leaf| leaf.show(cx)).to_string()
@@ -198,7 +198,7 @@ impl IntTuple<i64> {
         self.size_in(&())
     }
 
-    /// Whether every coordinate of `self` is one of `other`; false also where a size overflows.
+    /// Whether every coordinate of `self` is a coordinate of `other`. `false` if a size overflows.
     #[must_use]
     pub fn compatible(&self, other: &IntTuple<i64>) -> bool {
         matches!(self.compatible_in(&(), other), Ok(Decision::Known(true)))

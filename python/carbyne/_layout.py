@@ -546,7 +546,7 @@ def unify(shape: IntTuple, runs: Sequence[Layout], outer: int = 0) -> Layout:
     ...     carbyne.unify((64, 64), [Layout("8:64"), Layout("8:1")])
     ... except LayoutError as error:
     ...     print(error)
-    two directions of the tensor would both be consecutive (stride 1); leave out a run, or let runs begin and end where modes do
+    two directions of the tensor would both be consecutive (stride 1); remove a run, or let runs begin and end at the ends of modes
     """
     if isinstance(runs, Layout):
         raise TypeError("runs: found a layout, and a list of layouts is wanted")

@@ -1,5 +1,5 @@
-//! What each statement of synchronization orders, in words: the certificates of a report, turned
-//! around.
+//! Comments on synchronization statements: which accesses each statement orders, according to the
+//! certificates of a report.
 
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};
@@ -7,24 +7,24 @@ use carbyne_ir::scalar::Scalar;
 use carbyne_sync::{Access, AccessKind, AgentKind, Keeps, Kept, Ordering, Pair, Report, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a comment of [`comments`] begins, be it about accesses or about nothing.
+/// The beginnings of the comments of [`comments`].
 const BEGINS: [&str; 2] = ["orders: ", NOTHING];
-/// What is said of a statement that has no part in any proof.
+/// The comment of a statement that has no part in any proof.
 const NOTHING: &str = "orders nothing that is proved";
 
-/// Whether the text of a comment is one of [`comments`].
+/// Whether a text is a comment of [`comments`].
 pub fn is_comment(text: &str) -> bool {
     BEGINS.iter().any(|begin| text.starts_with(begin))
 }
 
-/// Of each statement of synchronization of these kernels, by the byte of the text at which it
-/// begins, which accesses it orders: the most important ones in words, and how many others there
-/// are. Of kernels that are not followed nothing is said.
+/// The comments of all synchronization statements of these kernels, by the byte of the text at
+/// which the statement begins. A comment states the most important access that the statement
+/// orders, and the number of others. Kernels that are not followed get no comments.
 ///
-/// Where not all values of symbols are decided, it is what is ordered for those that were tried; of
-/// a statement that orders nothing for them nothing is said.
+/// If the order is not decided for all values of symbols, comments describe the values that were
+/// tried. A statement that orders nothing for them gets no comment.
 ///
-/// Statements that order no memory, such as `prefetch`, have no comment.
+/// Statements that order no memory, such as `prefetch`, get no comment.
 pub fn comments(p: &Program, reports: &[(SpecId, Report)]) -> BTreeMap<u32, String> {
     let mut all: BTreeMap<u32, Vec<Use>> = BTreeMap::new();
     let mut undecided = BTreeSet::new();
@@ -53,7 +53,7 @@ pub fn comments(p: &Program, reports: &[(SpecId, Report)]) -> BTreeMap<u32, Stri
             }
         }
         for (i, kept) in report.kept.iter().enumerate() {
-            note(&mut all, &kept.ways, &|| of_kept(p, kept), LAST, i);
+            note(&mut all, &kept.ways, &|| kept_phrase(p, kept), LAST, i);
         }
     }
     all.retain(|start, uses| !uses.is_empty() || !undecided.contains(start));
@@ -89,21 +89,21 @@ fn orders(op: SyncOp) -> bool {
     }
 }
 
-/// A part that a statement has in an order. Smaller ones are more important.
+/// The contribution of a statement to an order. Smaller ones are more important.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Use {
-    /// Whether it is about something else than accesses that meet.
+    /// Whether the order is not about a pair of accesses.
     beside: bool,
-    /// Whether it passes nothing on itself.
+    /// Whether the statement only contributes to other statements of the certificate.
     helps: bool,
     rank: u8,
-    /// Whether the order is there without it, too, some of the times.
+    /// Whether the order sometimes holds without the statement.
     sometimes: bool,
     index: usize,
     text: String,
 }
 
-/// Notes what statements do for one pair, or for something else that is kept.
+/// Records the contributions of statements to one order.
 fn note(
     all: &mut BTreeMap<u32, Vec<Use>>,
     ways: &[Ordering],
@@ -151,11 +151,10 @@ fn said(mut uses: Vec<Use>) -> String {
     }
 }
 
-/// The rank of what is no pair.
+/// The rank of orders that are not about pairs.
 const LAST: u8 = 4;
 
-/// Data that is handed over comes before memory that is used again, and both before mbarriers that
-/// are made ready.
+/// Data that is handed over ranks before memory that is reused, and mbarrier inits rank last.
 fn rank(p: &Program, pair: &Pair) -> u8 {
     let reads = |a: &Access| a.kind == AccessKind::Read;
     match (reads(&pair.first), reads(&pair.second)) {
@@ -203,7 +202,7 @@ fn phrase(p: &Program, pair: &Pair) -> String {
     };
     match a.buffer == b.buffer {
         true => format!("{first}, before line {to} {second} it"),
-        // Two tensors lie in the same bytes.
+        // Two tensors occupy the same bytes.
         false => {
             let other = &p.buffers[b.buffer].name;
             let second = if second == "overwrites" { "writes" } else { second };
@@ -212,14 +211,14 @@ fn phrase(p: &Program, pair: &Pair) -> String {
     }
 }
 
-/// Whether an asynchronous MatMul adds to what it accesses.
+/// Whether an asynchronous MatMul accumulates into the buffer of an access.
 fn is_accumulator(p: &Program, a: &Access) -> bool {
     let Some(spec) = a.place.spec.map(|id| &p.specs[id]) else { return false };
     let written = spec.outputs.iter().any(|t| p.tensors[*t].buffer == a.buffer);
     written && spec.kind == SpecKind::MatMul && p.buffers[a.buffer].is_per_thread()
 }
 
-fn of_kept(p: &Program, kept: &Kept) -> String {
+fn kept_phrase(p: &Program, kept: &Kept) -> String {
     let line = kept.place.line;
     let name = kept.mbarrier.map_or("", |b| p.buffers[b].name.as_str());
     let is_sync = kept.place.spec.is_none();

@@ -1,4 +1,4 @@
-//! A report as errors and warnings.
+//! Converts a report of the checker to errors and warnings.
 
 use crate::lines;
 use carbyne_ir::ast::SyncOp;
@@ -12,16 +12,15 @@ use carbyne_sync::{
     Verdict,
 };
 
-/// Symbols for which a help gives values.
+/// The most symbols for which a help text gives values.
 const MOST_NAMED: usize = 8;
 
-/// Errors for what is not ordered and for what is wrong, warnings for what cannot be said; in text
-/// order.
+/// Errors for unordered pairs and certain faults, warnings for undecided ones; in text order.
 pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnostic> {
     let mut out = vec![];
     for fault in &report.faults {
         let here = |f: &&Fault| f.place.node.same(fault.place.node);
-        // A wait that hangs is an error: that its phase may be over is the reason.
+        // If a wait is an error, its undecided fault is the reason for the error.
         let mut certain = report.faults.iter().filter(here).filter(|f| f.is_certain);
         let d = match fault.is_certain {
             true => Diagnostic::new(Code::WrongSync, fault.place.span, fault.what.clone()),
@@ -29,13 +28,13 @@ pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnost
             false => Diagnostic::warning(
                 Code::Undecided,
                 fault.place.span,
-                format!("the order of accesses is not known: {}", fault.what),
+                format!("cannot decide the order of accesses: {}", fault.what),
             ),
         };
         let d = d.help(fault.help.clone());
         let others = report.faults.iter().filter(here).find_map(|f| f.other.as_ref());
         out.push(match fault.other.as_ref().or(others) {
-            Some(other) => d.related(other.span, "this has to do with it"),
+            Some(other) => d.related(other.span, "this statement is involved"),
             None => d,
         });
     }
@@ -50,26 +49,27 @@ pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnost
     out.extend(grouped(p, kernel, missing));
     for u in &report.unfollowed {
         if u.is_of_many_grids() {
-            out.push(of_many_grids(report, p, kernel, u));
+            out.push(undecided_sizes(report, p, kernel, u));
             continue;
         }
-        let name = u.buffer.map_or(String::new(), |b| format!(" `%{}`", p.buffers[b].name));
-        let text = format!("it is not known what this {}{name}", u.kind.verb());
+        let of = u.buffer.map_or(String::new(), |b| format!(" of `%{}`", p.buffers[b].name));
+        let text = format!("cannot tell which elements{of} this {}", u.kind.verb());
         out.push(
-            Diagnostic::warning(Code::Undecided, u.place.span, text)
-                .label(u.why.clone())
-                .help("run `carbyne simulate`, which follows the data; or write it so that indices do not depend on data"),
+            Diagnostic::warning(Code::Undecided, u.place.span, text).label(u.why.clone()).help(
+                "run `carbyne simulate`, which uses the data; or make the indices independent of \
+                 data",
+            ),
         );
     }
     out.sort_by_key(|d| (d.span.start, d.span.end));
     out
 }
 
-/// That a kernel is not followed for all sizes, and what is known of some.
-fn of_many_grids(report: &Report, p: &Program, kernel: SpecId, u: &Unfollowed) -> Diagnostic {
+/// The warning for a kernel that is not checked for all sizes, with the results for some sizes.
+fn undecided_sizes(report: &Report, p: &Program, kernel: SpecId, u: &Unfollowed) -> Diagnostic {
     let ordered = report.tried.iter().filter(|tried| tried.is_ordered()).count();
     let known = match (ordered, report.tried.len()) {
-        (0, _) => "no sizes that were tried gave an answer",
+        (0, _) => "the order is not decided for any of the sizes that were tried",
         (n, all) if n == all => "accesses are ordered for all sizes that were tried",
         _ => "accesses are ordered for some of the sizes that were tried",
     };
@@ -80,17 +80,17 @@ fn of_many_grids(report: &Report, p: &Program, kernel: SpecId, u: &Unfollowed) -
     };
     let sizes: Vec<String> = p.symbols.iter().take(MOST_NAMED).map(value).collect();
     let more = if p.symbols.len() > MOST_NAMED { " .." } else { "" };
-    let text = "the order of accesses is not known for all sizes of the symbols";
+    let text = "cannot decide the order of accesses for all sizes";
     Diagnostic::warning(Code::Undecided, u.place.span, text).label(u.why.clone()).note(known).help(
         format!(
-            "try the sizes that you launch it with: `carbyne simulate FILE --arch ARCH {}{more}`",
+            "simulate the sizes of your launch: `carbyne simulate FILE --arch ARCH {}{more}`",
             sizes.join(" ")
         ),
     )
 }
 
-/// `a bulk copy of thread 3 reads %s`
-fn who(p: &Program, a: &Access) -> String {
+/// `bulk copy of thread 3 reads %s`
+fn access_text(p: &Program, a: &Access) -> String {
     let name = &p.buffers[a.buffer].name;
     format!("{} {} {} `%{name}`", a.agent.name(), a.thread, a.kind.verb())
 }
@@ -105,31 +105,32 @@ fn unordered(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Diag
     let verb = |k: AccessKind| match k {
         AccessKind::Read => "read",
         AccessKind::Write => "write",
-        AccessKind::Accumulate => "sum",
+        AccessKind::Accumulate => "accumulation",
     };
     let what = match missing {
-        Missing::Order => "nothing orders them",
-        Missing::Wait => "nobody has waited for the first",
+        Missing::Order => "nothing orders their threads",
+        Missing::Wait => "no thread has waited for the first one",
         Missing::Fence => "no fence stands between the proxies",
-        Missing::Blocks => "blocks are not ordered",
+        Missing::Blocks => "different blocks make them",
         Missing::RegisterFence => "no `wgmma.fence` stands between them",
     };
-    let text = format!("a {} and a {} of `%{name}` meet, and {what}", verb(a.kind), verb(b.kind));
+    let (first, second) = (verb(a.kind), verb(b.kind));
+    let text = format!("{first} and {second} of `%{name}` are not ordered: {what}");
     let Remedy { help, edits } = remedy(p, kernel, pair, missing);
     let d = Diagnostic::new(Code::Unordered, b.place.span, text)
-        .label(format!("{} here{}", who(p, b), at(pair)))
-        .related(a.place.span, format!("{} here", who(p, a)))
+        .label(format!("{} here{}", access_text(p, b), at(pair)))
+        .related(a.place.span, format!("{} here", access_text(p, a)))
         .help(help);
     edits.into_iter().fold(d, |d, edit| d.edit(edit.span, edit.text))
 }
 
-/// Pairs that are not ordered, each with what is missing.
+/// Unordered pairs, each with the missing synchronization.
 type Unordered<'r> = Vec<(&'r Pair, Missing)>;
 
-/// One error for all pairs that one statement would order, were it put before the second access of
-/// one of them.
+/// Groups pairs that one statement would order if it stood before the second access of one of them.
+/// Each group is one error.
 fn grouped(p: &Program, kernel: SpecId, mut left: Unordered<'_>) -> Vec<Diagnostic> {
-    /// Pairs that are looked at together, and that are named.
+    /// The most pairs that are compared, and the most that a message lists.
     const MAX_TOGETHER: usize = 1 << 8;
     const NAMED: usize = 8;
     let mut out = vec![];
@@ -138,8 +139,8 @@ fn grouped(p: &Program, kernel: SpecId, mut left: Unordered<'_>) -> Vec<Diagnost
         let together = |lead: &(&Pair, Missing)| -> Vec<usize> {
             some.iter().enumerate().filter(|(_, o)| is_explained(lead, o)).map(|(i, _)| i).collect()
         };
-        // The one that explains the most others; the first of these, one within a turn before one
-        // across turns.
+        // The lead of a group is the pair that explains the most others. Ties are broken by text
+        // order, and pairs within one iteration come before pairs across iterations.
         let lead = some.iter().enumerate().max_by_key(|(i, lead)| {
             let uncommitted = lead.0.under_way == Some(UnderWay::Uncommitted);
             let n = together(lead).len();
@@ -169,16 +170,16 @@ fn grouped(p: &Program, kernel: SpecId, mut left: Unordered<'_>) -> Vec<Diagnost
                 all.push("..".to_owned());
             }
             let n = others.len();
-            let pairs = if n == 1 { "pair lacks" } else { "pairs lack" };
-            d = d.note(format!("{n} more {pairs} the same, it seems: {}", all.join("; ")));
+            let pairs = if n == 1 { "pair probably lacks" } else { "pairs probably lack" };
+            d = d.note(format!("{n} more {pairs} the same: {}", all.join("; ")));
         }
         out.push(d);
     }
     out
 }
 
-/// Whether what orders a pair, put before its second access, would order another one that lacks the
-/// same.
+/// Whether a statement that orders the lead, placed before its second access, would order the other
+/// pair, too.
 fn is_explained((lead, what): &(&Pair, Missing), (pair, missing): &(&Pair, Missing)) -> bool {
     if what != missing {
         return false;
@@ -193,7 +194,7 @@ fn is_explained((lead, what): &(&Pair, Missing), (pair, missing): &(&Pair, Missi
                 (start..end).contains(&at)
             });
             let between = if from < to { from < at && at <= to } else { at > from || at <= to };
-            // What is asynchronous is waited for by kind.
+            // Each kind of asynchronous work has its own wait.
             let alike = *missing == Missing::Order || lead.first.agent == pair.first.agent;
             alike && (turned || between)
         }
@@ -203,10 +204,10 @@ fn is_explained((lead, what): &(&Pair, Missing), (pair, missing): &(&Pair, Missi
     }
 }
 
-/// A help, and as edits.
+/// A help text and the same as edits.
 struct Remedy {
     help: String,
-    /// Empty where a person must choose the place. Lines that are inserted are not indented.
+    /// Empty if a person must choose the place. Inserted lines are not indented.
     edits: Vec<Edit>,
 }
 
@@ -217,15 +218,15 @@ impl From<String> for Remedy {
 }
 
 impl Remedy {
-    /// Makes an edit, too.
+    /// Adds an edit.
     fn edit(mut self, edit: Edit) -> Self {
         self.edits.push(edit);
         self
     }
 }
 
-/// The statement behind which one that orders a pair may stand, and the one before which: as far
-/// out as may be, but behind the synchronization that stands before the second access.
+/// The statements after and before which an ordering statement may stand. They are as far out as
+/// possible, but after the synchronization that precedes the second access.
 fn sides<'p>(p: &'p Program, kernel: SpecId, pair: &Pair) -> Option<(&'p Stmt, &'p Stmt)> {
     let path = |place: &Place| {
         let mut walk = p.walk_body(kernel);
@@ -256,7 +257,7 @@ fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy 
     let (from, to) = (a.place.line, b.place.line);
     let is_one = a.place.node.same(b.place.node);
     let between = match from == to {
-        true if is_one => format!("the turns of the loop around line {to}"),
+        true if is_one => format!("the iterations of the loop around line {to}"),
         true => format!("the two statements in line {to}"),
         false => format!("line {from} and line {to}"),
     };
@@ -266,18 +267,22 @@ fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy 
     };
     let barrier = format!("barrier(#{root})");
     match missing {
-        Missing::Order => {
-            before(format!("put `{barrier}`, or one of fewer threads, between {between}"), &barrier)
-        }
+        Missing::Order => before(
+            format!("put `{barrier}`, or a barrier of fewer threads, between {between}"),
+            &barrier,
+        ),
         Missing::Fence if p.buffers[b.buffer].is_global() => format!(
-            "let threads copy `%{}` at line {to}, or write it in a kernel before: `fence.async` is for shared memory",
-            p.buffers[b.buffer].name
+            "copy `%{name}` by threads in line {to}, or write `%{name}` in an earlier kernel: \
+             `fence.async` is for shared memory only",
+            name = p.buffers[b.buffer].name
         )
         .into(),
         Missing::Fence => {
-            let help = format!("put `fence.async` behind line {from}, before the barrier that follows it");
+            let help = format!("put `fence.async` after line {from}, before the next barrier");
             match sides(p, kernel, pair) {
-                Some((first, _)) => Remedy::from(help).edit(lines::behind(first.span, "fence.async")),
+                Some((first, _)) => {
+                    Remedy::from(help).edit(lines::behind(first.span, "fence.async"))
+                }
                 None => help.into(),
             }
         }
@@ -286,10 +291,13 @@ fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy 
         }
         Missing::Blocks => match repeated(p, b) {
             Some(list) => format!(
-                "add `distinct` to the range of `%{list}` if no two of its elements are equal, or accumulate: `Move.add`"
+                "add `distinct` to the range of `%{list}` if no two of its elements are equal, or \
+                 accumulate: `Move.add`"
             )
             .into(),
-            None => "let blocks access different elements, or accumulate: `Move.add`".to_owned().into(),
+            None => {
+                "let blocks access different elements, or accumulate: `Move.add`".to_owned().into()
+            }
         },
         Missing::Wait => {
             let (commit, wait) = match (a.agent, a.kind) {
@@ -310,7 +318,7 @@ fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy 
     }
 }
 
-/// What would wait for the first access of a pair, beside the synchronization that is there.
+/// The wait for the first access of a pair, in combination with existing synchronization.
 fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -> Remedy {
     let (from, to) = (pair.first.place.line, pair.second.place.line);
     let sides = sides(p, kernel, pair);
@@ -321,10 +329,10 @@ fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -
         )
         .into(),
         Some(UnderWay::Left { needed, wait: Some((at, left)) }) => {
-            let (groups, are) = (if *left == 1 { "group is" } else { "groups are" }, needed);
+            let groups = if *left == 1 { "group" } else { "groups" };
             Remedy::from(format!(
-                "line {} waits until {left} {groups} left; {are} is needed: write `{wait}({needed})`, or correct \
-                 which stage line {to} accesses",
+                "line {} leaves {left} {groups} in flight, but at most {needed} may be: write \
+                 `{wait}({needed})`, or correct the stage index in line {to}",
                 at.line
             ))
             .edit(Edit::new(at.span, format!("{wait}({needed})")))
@@ -347,21 +355,26 @@ fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -
             let commits = stmts().any(|s| is(s, SyncOp::AsyncCommit));
             match arrives.filter(|_| copies && !commits) {
                 Some(s) => format!(
-                    "write `mbarrier.async_arrive` in the place of `mbarrier.arrive` in line {}, which counts when \
-                     the copies of its thread have come",
+                    "replace `mbarrier.arrive` in line {} by `mbarrier.async_arrive`, which \
+                     arrives when the copies of its thread are complete",
                     s.line
                 )
                 .into(),
                 None => {
-                    let named = |s: &&Stmt| matches!(&s.kind, StmtKind::Sync(sync) if sync.op.as_str() == wait);
+                    let named = |s: &&Stmt| match &s.kind {
+                        StmtKind::Sync(sync) => sync.op.as_str() == wait,
+                        _ => false,
+                    };
                     let (waits, last) = (stmts().find(named), format!("{wait}(0)"));
                     let then = match waits {
                         Some(s) => format!("so that `{wait}` in line {} waits for it", s.line),
                         None => format!("and `{last}` before line {to}"),
                     };
-                    let remedy = Remedy::from(format!("put `{commit}` behind line {from}, {then}"));
+                    let remedy = Remedy::from(format!("put `{commit}` after line {from}, {then}"));
                     match sides {
-                        Some((first, _)) if waits.is_some() => remedy.edit(lines::behind(first.span, commit)),
+                        Some((first, _)) if waits.is_some() => {
+                            remedy.edit(lines::behind(first.span, commit))
+                        }
                         Some((first, second)) => remedy
                             .edit(lines::behind(first.span, commit))
                             .edit(lines::before(second.span, &last)),
@@ -377,13 +390,15 @@ fn undecided(p: &Program, pair: &Pair, why: &str) -> Diagnostic {
     let (a, b) = (&pair.first, &pair.second);
     let text = format!("accesses of `%{}` may not be ordered", p.buffers[b.buffer].name);
     Diagnostic::warning(Code::Undecided, b.place.span, text)
-        .label(format!("{} here{}: {why}", who(p, b), at(pair)))
-        .related(a.place.span, format!("{} here", who(p, a)))
-        .help("run `carbyne simulate`, which follows the data; or name atoms, so that it is known who accesses what")
+        .label(format!("{} here{}: {why}", access_text(p, b), at(pair)))
+        .related(a.place.span, format!("{} here", access_text(p, a)))
+        .help(
+            "run `carbyne simulate`, which uses the data; or name atoms, which fix the thread \
+             that accesses each element",
+        )
 }
 
-/// The tensor of integers whose elements decide what an access takes, where it does not say that
-/// they differ.
+/// The tensor of integers that selects the accessed elements and is not declared `distinct`.
 fn repeated<'p>(p: &'p Program, access: &Access) -> Option<&'p str> {
     let spec = &p.specs[access.place.spec?];
     let all = spec.outputs.iter().copied().chain(spec.input_tensors());

@@ -1,11 +1,10 @@
-//! Errors about the order of accesses, with changes of the text that mend them, and comments on
-//! what each statement orders.
+//! Turns the reports of `carbyne-sync` into error messages with fixes, and into comments.
 //!
-//! [`diagnostics`] makes errors and warnings of a report of `carbyne-sync`; [`repaired`] tries
-//! changes of a wrong text, whose verdict the caller gives; [`comments`] turns the certificates of
-//! a report around.
+//! - [`diagnostics`] converts a report to errors and warnings.
+//! - [`repaired`] tries likely fixes of a text with errors; the caller checks each changed text.
+//! - [`comments`] states for each synchronization statement which accesses it orders.
 //!
-//! Invariant: nothing here takes part in a proof.
+//! Invariant: no proof depends on this crate.
 
 #![warn(missing_docs)]
 

@@ -1,22 +1,22 @@
-//! Edits that insert lines.
+//! Edits that insert lines before or after statements.
 
 use carbyne_ir::diag::Edit;
 use carbyne_ir::span::Span;
 
-/// Inserts a line before a statement. It is not indented yet.
+/// Inserts a line before a statement, without indentation.
 pub(crate) fn before(stmt: Span, line: &str) -> Edit {
     let at = stmt.start as usize;
     Edit::new(Span::new(at, at), format!("{line}\n"))
 }
 
-/// Inserts a line behind a statement. It is not indented yet.
+/// Inserts a line after a statement, without indentation.
 pub(crate) fn behind(stmt: Span, line: &str) -> Edit {
     let at = stmt.end as usize;
     Edit::new(Span::new(at, at), format!("\n{line}"))
 }
 
-/// Gives lines that are inserted the indent of the line at which they are, and the text's line
-/// ends.
+/// Gives inserted lines the indentation of the line at which they are inserted, and the line ends
+/// of the text.
 pub(crate) fn indent(edits: &mut [Edit], text: &str) {
     let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     for edit in edits {

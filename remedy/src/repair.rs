@@ -1,5 +1,5 @@
-//! Changes of a few tokens around an error, of which one may end it. Each is tried: the first that
-//! leaves fewer errors is the help of the error.
+//! Finds fixes for errors: tries changes of a few tokens near each error. The first change that
+//! reduces the number of errors becomes the help of the error.
 
 use crate::lines;
 use carbyne_ir::ast::visit::{Part, Step, Walk, parts};
@@ -11,21 +11,21 @@ use carbyne_ir::diag::{Code, Diagnostic, Edit};
 use carbyne_ir::span::{LineIndex, Span};
 use std::collections::BTreeSet;
 
-/// How barriers are written.
+/// The text of a barrier.
 const BARRIER: &str = "barrier";
-/// Of each engine the statements that end a group and wait for groups.
+/// For each engine, the statements that commit a group and wait for groups.
 const ENGINES: [(SyncOp, SyncOp); 3] = [
     (SyncOp::WgmmaCommit, SyncOp::WgmmaWait),
     (SyncOp::AsyncCommit, SyncOp::AsyncWait),
     (SyncOp::BulkCommit, SyncOp::BulkWait),
 ];
-/// Changes that are tried of one text, and how long their texts may be all together.
+/// The most changes that are tried for one text, and the most bytes of all changed texts together.
 const MOST_TRIED: usize = 24;
 const MOST_BYTES: usize = 1 << 20;
-/// Errors of a text for which changes are tried.
+/// The most errors of a text for which changes are tried.
 const MOST_REPAIRED: usize = 4;
 
-/// A change.
+/// A change of the text.
 struct Change {
     /// An action, as the help of an error.
     help: String,
@@ -37,30 +37,31 @@ impl Change {
         Change { help, edits }
     }
 
-    /// Puts a text in the place of an expression.
+    /// Replaces an expression by a text.
     fn write(text: String, at: Span) -> Self {
         Change::new(format!("write `{text}`"), vec![Edit::new(at, text)])
     }
 }
 
-/// How much is wrong with a text.
+/// The errors of a text.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// Errors, those of an earlier stage more than any of a later one.
+    /// The number of errors. An error of an earlier stage counts more than any number of errors of
+    /// later stages.
     pub errors: usize,
-    /// Warnings.
+    /// The number of warnings.
     pub warnings: usize,
 }
 
 impl Wrong {
-    /// A text that cannot be looked at.
+    /// A text that cannot be checked.
     pub const MOST: Wrong = Wrong { errors: usize::MAX, warnings: 0 };
 }
 
-/// Errors of a text, each with a change that helps, as `wrong` says of changed texts.
+/// Adds to each error a change that fixes it. `wrong` checks a changed text.
 ///
-/// Edits that an error brings are kept if they leave fewer errors. Another change is a guess, which
-/// must leave none.
+/// The edits of an error itself are kept if they reduce the number of errors. Any other change is a
+/// guess and must leave no error.
 pub fn repaired(
     mut all: Vec<Diagnostic>,
     text: &str,
@@ -93,7 +94,7 @@ pub fn repaired(
                 d.notes.extend(other);
                 d.edits = change.edits;
             }
-            // A text that is too large to be decided stays so by other changes.
+            // A text that is too large to be decided stays so with other changes.
             if left.errors == 0 {
                 break;
             }
@@ -102,7 +103,7 @@ pub fn repaired(
     all
 }
 
-/// A statement of synchronization.
+/// A synchronization statement.
 #[derive(Copy, Clone)]
 struct SyncStmt<'a> {
     stmt: &'a Stmt,
@@ -132,16 +133,16 @@ impl<'a> SyncStmt<'a> {
         })
     }
 
-    /// Whether it is about this mbarrier, or these.
+    /// Whether the statement names this mbarrier.
     fn is_of(&self, name: &str) -> bool {
         self.view().is_some_and(|view| view.base.text == name)
     }
 }
 
-/// Finds changes that people often have to make where a text has such an error.
+/// Finds changes that often fix an error.
 struct Finder<'a> {
     d: &'a Diagnostic,
-    /// The edits that it brings.
+    /// The edits of the error itself.
     own: &'a [Edit],
     module: &'a Module,
     text: &'a str,
@@ -149,14 +150,14 @@ struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    /// The likeliest first.
+    /// The possible changes, the most likely ones first.
     fn changes(&self) -> Vec<Change> {
         match self.d.code {
-            Code::IndexRange => self.of_index(),
-            Code::ShapeMismatch => self.of_factors(),
-            Code::ScalarMismatch => self.of_types(),
-            Code::WrongSync => self.of_sync(),
-            Code::Unordered => self.of_order(),
+            Code::IndexRange => self.index_fixes(),
+            Code::ShapeMismatch => self.factor_fixes(),
+            Code::ScalarMismatch => self.type_fixes(),
+            Code::WrongSync => self.sync_fixes(),
+            Code::Unordered => self.order_fixes(),
             _ => vec![],
         }
     }
@@ -169,7 +170,7 @@ impl<'a> Finder<'a> {
         self.stmts().filter_map(SyncStmt::of)
     }
 
-    /// The statements that a place lies in, the outermost first: its kernel.
+    /// The statements that contain a position, the outermost one (the kernel) first.
     fn holding(&self, place: Span) -> impl Iterator<Item = &'a Stmt> {
         let holds = move |s: &&Stmt| s.span.start <= place.start && place.end <= s.span.end;
         self.stmts().filter(holds)
@@ -180,14 +181,14 @@ impl<'a> Finder<'a> {
         self.holding(self.d.span).last()
     }
 
-    /// The statement at a place and those around it in its kernel, from within.
+    /// The statement at a position and its enclosing statements in the kernel, innermost first.
     fn around(&self, place: Span) -> Vec<&'a Stmt> {
         let mut all: Vec<&Stmt> = self.holding(place).skip(1).collect();
         all.reverse();
         all
     }
 
-    /// A line before a statement.
+    /// Inserts a line before a statement.
     fn put_before(&self, stmt: &Stmt, line: &str) -> Change {
         let at = self.lines.line(stmt.span.start);
         Change::new(
@@ -196,10 +197,10 @@ impl<'a> Finder<'a> {
         )
     }
 
-    /// A line behind a statement.
+    /// Inserts a line after a statement.
     fn put_behind(&self, stmt: &Stmt, line: &str) -> Change {
         let at = self.lines.line(stmt.span.start);
-        let help = format!("write `{line}` behind the statement in line {at}");
+        let help = format!("write `{line}` after the statement in line {at}");
         Change::new(help, vec![lines::behind(stmt.span, line)])
     }
 
@@ -207,16 +208,16 @@ impl<'a> Finder<'a> {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    /// Exchanges the texts of two places.
+    /// Exchanges the texts at two positions.
     fn exchanged(&self, what: &str, a: Span, b: Span) -> Change {
         let (first, second) = (self.written(a), self.written(b));
         let help = format!("exchange the {what} `{first}` and `{second}`");
         Change::new(help, vec![Edit::new(a, second), Edit::new(b, first)])
     }
 
-    /// An index leaves its mode: indices or the sizes of the tile before them are exchanged, or it
-    /// counts by another number.
-    fn of_index(&self) -> Vec<Change> {
+    /// For an index out of range: exchanges indices or the sizes of the preceding tile, or changes
+    /// a modulus.
+    fn index_fixes(&self) -> Vec<Change> {
         let mut out = vec![];
         let Some(stmt) = self.here() else { return out };
         parts(stmt, &mut |part| {
@@ -244,7 +245,7 @@ impl<'a> Finder<'a> {
         out
     }
 
-    /// Numbers of which indices are remainders, each once.
+    /// The divisors of remainders in the text, each once.
     fn moduli(&self) -> Vec<&'a str> {
         let mut out = vec![];
         for stmt in self.stmts() {
@@ -259,8 +260,8 @@ impl<'a> Finder<'a> {
         out
     }
 
-    /// A Move between types is a cast: to one of the types of the text.
-    fn of_types(&self) -> Vec<Change> {
+    /// For a Move between different types: a cast to one of the types of the text.
+    fn type_fixes(&self) -> Vec<Change> {
         let Some(here) = self.here() else { return vec![] };
         match &here.kind {
             StmtKind::Spec(spec) => {
@@ -279,7 +280,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// The types of the elements of declared tensors, each once.
+    /// The element types of declared tensors, each once.
     fn scalars(&self) -> BTreeSet<&'static str> {
         let mut out = BTreeSet::new();
         for stmt in self.stmts() {
@@ -292,8 +293,8 @@ impl<'a> Finder<'a> {
         out
     }
 
-    /// The shapes of a MatMul do not fit: one of its factors is transposed, or is not any more.
-    fn of_factors(&self) -> Vec<Change> {
+    /// For factors of a MatMul whose shapes do not match: adds or removes a transposition.
+    fn factor_fixes(&self) -> Vec<Change> {
         const TRANSPOSED: &str = ".transpose()";
         let mut out = vec![];
         let Some(Stmt { kind: StmtKind::Spec(spec), .. }) = self.here() else { return out };
@@ -312,7 +313,7 @@ impl<'a> Finder<'a> {
         out
     }
 
-    /// The index of a view, `k % 2` of `%full[k % 2]`.
+    /// The index of a view: `k % 2` of `%full[k % 2]`.
     fn index_of(view: &View) -> Option<&Expr> {
         view.ops.iter().find_map(|op| match op {
             ViewOp::Index(list) => list.first()?.as_ref(),
@@ -320,7 +321,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// The value that a `let` before a place gives a name.
+    /// The value that a `let` before a position gives to a name.
     fn value_of(&self, name: &str, place: Span) -> Option<&'a Expr> {
         let lets = self.stmts().filter(|s| s.span.start < place.start);
         let values = lets.filter_map(|s| match &s.kind {
@@ -330,8 +331,8 @@ impl<'a> Finder<'a> {
         values.last().map(|(_, value)| value)
     }
 
-    /// The two parities of the turns of a ring: `k / 2 % 2`, and that of the phase before, for an
-    /// index `k % 2`.
+    /// The two parities of a ring with the index `k % 2`: `k / 2 % 2`, and that of the phase
+    /// before.
     fn parities(&self, index: Option<&Expr>) -> Vec<String> {
         let index = index.and_then(|index| match &index.kind {
             ExprKind::Name(name) => self.value_of(name, index.span),
@@ -346,9 +347,9 @@ impl<'a> Finder<'a> {
         vec![format!("{a} / {n} % 2"), format!("({a} / {n} + 1) % 2")]
     }
 
-    /// Synchronization that is wrong: a wait with another parity, another count, an `init`, an
-    /// arrival or a fence more.
-    fn of_sync(&self) -> Vec<Change> {
+    /// For wrong synchronization: another parity or count, or an additional init, arrival, fence or
+    /// wait.
+    fn sync_fixes(&self) -> Vec<Change> {
         let mut out = vec![];
         if let Some(sync) = self.here().and_then(SyncStmt::of)
             && let Some(view) = sync.view()
@@ -372,7 +373,7 @@ impl<'a> Finder<'a> {
         out
     }
 
-    /// A wait for another phase of its mbarrier.
+    /// Waits for the other phase of an mbarrier.
     fn other_parities(&self, parity: &Expr, view: &View) -> Vec<Change> {
         let own = self.written(parity.span);
         let flipped = match &parity.kind {
@@ -387,8 +388,8 @@ impl<'a> Finder<'a> {
         all.filter(|p| p != own).map(|p| Change::write(p, parity.span)).collect()
     }
 
-    /// Other counts of the arrivals at an mbarrier; where it has no `mbarrier.init`, one behind the
-    /// last one.
+    /// Other arrival counts of an mbarrier. If the mbarrier has no `mbarrier.init`, inserts one
+    /// after the last one.
     fn counts(&self, name: &str) -> Vec<Change> {
         let inits = || self.syncs().filter(|s| s.op == SyncOp::MbarrierInit);
         let mut counts: Vec<&str> =
@@ -414,7 +415,7 @@ impl<'a> Finder<'a> {
         out
     }
 
-    /// Arrivals at an mbarrier at the ends of loops that wait for another one.
+    /// Arrivals on an mbarrier at the ends of loops that wait for another mbarrier.
     fn arrivals(&self, view: &View) -> Vec<Change> {
         let mut loops: Vec<&Block> = vec![];
         let mut open = vec![];
@@ -439,16 +440,17 @@ impl<'a> Finder<'a> {
         ops.into_iter().flat_map(of).collect()
     }
 
-    /// Accesses are not ordered: the statement that the error names stands elsewhere, a barrier is
-    /// of other threads, a group of copies or MatMuls is committed, or an mbarrier is waited for.
-    fn of_order(&self) -> Vec<Change> {
+    /// For unordered accesses: the statement that the error names at another place, a barrier of
+    /// other threads, a commit of a group, or a wait for an mbarrier.
+    fn order_fixes(&self) -> Vec<Change> {
         let mut out = vec![];
         let Some(here) = self.here() else { return out };
         let around = self.around(self.d.span);
         let first = self.d.related.first().map_or(self.d.span, |(span, _)| *span);
         let wanted = |op: &SyncOp| self.d.help.as_ref().is_some_and(|h| h.contains(op.as_str()));
         let engines: Vec<_> = ENGINES.iter().filter(|(c, w)| wanted(c) || wanted(w)).collect();
-        // Behind all loops that hold the first access, nothing is left to overlap with.
+        // Outer statements come first: after all loops that contain the first access, a wait costs
+        // no overlap.
         let is_behind = |s: &&&Stmt| s.span.start >= first.end;
         for (_, wait) in &engines {
             let line = format!("{}(0)", wait.as_str());
@@ -485,7 +487,7 @@ impl<'a> Finder<'a> {
         out
     }
 
-    /// Barriers as they are written elsewhere, but for one.
+    /// The texts of other barriers, each once.
     fn barriers(&self, but: &str) -> Vec<&'a str> {
         let barriers = self.stmts().filter(|s| matches!(s.kind, StmtKind::Barrier(_)));
         let mut all: Vec<&str> = barriers.map(|s| self.written(s.span)).collect();
@@ -495,7 +497,7 @@ impl<'a> Finder<'a> {
         all
     }
 
-    /// Waits before a statement for the mbarriers of rings, those first for which nobody waits.
+    /// Waits for the mbarriers of rings before a statement. Mbarriers without any wait come first.
     fn waits(&self, here: &Stmt) -> Vec<Change> {
         let waited =
             |name: &str| self.syncs().any(|s| s.op == SyncOp::MbarrierWait && s.is_of(name));

@@ -1,8 +1,6 @@
-//! Which elements of global memory the blocks of a grid write, and which way the threads of each
-//! take.
-//!
-//! The statements are walked without synchronization, for each block. What decides nothing of that
-//! is left out.
+//! Walks the statements of each block of a grid, without synchronization. Finds the elements of
+//! global memory that several blocks access, and the control path of each block. Leaves out
+//! statements that affect neither.
 
 mod cells;
 mod touched;
@@ -24,17 +22,17 @@ use cells::{Mine, Touched};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Granules of global memory that are followed across blocks.
+/// The most granules of global memory that are compared between blocks.
 const MAX_CELLS: i64 = 1 << 24;
 
-/// So many blocks are walked even if two of them race. Then the walk ends, as the kernel is
-/// refused.
+/// The number of blocks that are always walked. If two blocks race, the walk ends after them,
+/// because the kernel is refused.
 const ENOUGH: i64 = 64;
 
-/// What a statement takes of an eighth of its threads, in accesses.
+/// The cost of a statement per eight threads, in accesses.
 const STATEMENT: u64 = 4;
 
-/// A walk through the statements for one block.
+/// The walk through the statements of one block after another.
 pub(crate) struct Walker<'p, 'a> {
     exprs: &'a Exprs<'p>,
     plan: &'a Plan,
@@ -43,29 +41,30 @@ pub(crate) struct Walker<'p, 'a> {
     hash: [DefaultHasher; 2],
     touching: bool,
     touched: Vec<Touched>,
-    /// Statements and what they do to global memory, by their numbers.
+    /// Statements with their effects on global memory. The position in the list is the number of
+    /// the effect.
     acts: Vec<(u32, Does)>,
     numbers: HashMap<(u32, Does), u32>,
     meetings: Vec<Meeting>,
     too_large: HashSet<usize>,
-    /// Of each buffer whether no granule has been touched more than once.
+    /// For each buffer, whether no granule has been accessed twice.
     once: Vec<bool>,
-    /// Loops around that are left after one turn, although they may have more.
+    /// The number of enclosing loops that are left after one iteration although they may have more.
     cut: usize,
-    /// Whether more is touched than is kept.
+    /// Whether there are more statements than can be numbered.
     too_many: bool,
-    /// Whether an access may not be made, as it is not known which elements there are.
+    /// Whether some access may not happen, because the set of existing elements is unknown.
     unsure: bool,
     steps: u64,
     max_steps: u64,
 }
 
-/// What is known of global memory when the blocks of a grid have been walked.
+/// The findings about global memory after a walk.
 pub(crate) struct Met {
     pub(crate) meetings: Vec<Meeting>,
-    /// Whether a buffer is larger than what is followed.
+    /// Whether a buffer is too large to be tracked.
     pub(crate) too_large: bool,
-    /// Of each buffer whether no granule is touched more than once, by whomever.
+    /// For each buffer, whether no granule is accessed twice, by any threads.
     pub(crate) once: Vec<bool>,
 }
 
@@ -76,12 +75,12 @@ impl Met {
     }
 }
 
-/// Why a walk does not come to its end.
+/// The reason why a walk does not reach its end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unwalked {
-    /// It is longer than the limit.
+    /// The walk exceeds the limit.
     TooLong,
-    /// It needs a number that is not known.
+    /// The walk needs an unknown value.
     Unknown,
 }
 
@@ -136,8 +135,8 @@ impl<'p, 'a> Walker<'p, 'a> {
         }
     }
 
-    /// What decides the ways of a block's threads, as a number that two blocks have in common if
-    /// they go the same.
+    /// A hash of the control path of a block's threads. Blocks with equal hashes take the same
+    /// path.
     pub(crate) fn decisions(&mut self, block: i64) -> Result<(u64, u64), Unwalked> {
         self.hash = [DefaultHasher::new(), DefaultHasher::new()];
         1u8.hash(&mut self.hash[1]);
@@ -146,7 +145,7 @@ impl<'p, 'a> Walker<'p, 'a> {
         Ok((self.hash[0].finish(), self.hash[1].finish()))
     }
 
-    /// Notes what the blocks of a grid touch of global memory that is written.
+    /// Records the accesses of all blocks to global memory that the kernel writes.
     pub(crate) fn touches(&mut self, n_blocks: i64) -> Result<(), Unwalked> {
         self.touching = true;
         if self.plan.globals.is_empty() {
@@ -165,7 +164,7 @@ impl<'p, 'a> Walker<'p, 'a> {
                 return Err(Unwalked::TooLong);
             }
         }
-        // Those who meet may not be there.
+        // The colliding accesses may not happen.
         if self.unsure && !self.meetings.is_empty() {
             self.meetings.clear();
             return Err(Unwalked::Unknown);
@@ -173,8 +172,8 @@ impl<'p, 'a> Walker<'p, 'a> {
         Ok(())
     }
 
-    /// Whether the walk may end at a block: enough are walked, and two of them touch an element for
-    /// certain, one writing.
+    /// Whether the walk may end after a block: enough blocks have been walked, and two of them
+    /// certainly access the same element, at least one writing.
     fn is_refused_by(&self, block: i64) -> bool {
         block >= ENOUGH && !self.unsure && self.meetings.iter().any(|m| m.blocks.0 != m.blocks.1)
     }
@@ -230,7 +229,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             }
         }
         match &stmt.kind {
-            StmtKind::For { .. } => self.turns(stmt, env, mask),
+            StmtKind::For { .. } => self.iterations(stmt, env, mask),
             StmtKind::If { cond, then, otherwise } => {
                 let yes = self.holding(cond, env, mask)?;
                 if !self.touching {
@@ -254,8 +253,8 @@ impl<'p, 'a> Walker<'p, 'a> {
         }
     }
 
-    /// The turns of a loop.
-    fn turns(&mut self, stmt: &'p Stmt, env: &mut Env, mask: &Mask) -> Result<(), Unwalked> {
+    /// Walks the iterations of a loop.
+    fn iterations(&mut self, stmt: &'p Stmt, env: &mut Env, mask: &Mask) -> Result<(), Unwalked> {
         let StmtKind::For { var, start, end, step, body, .. } = &stmt.kind else { return Ok(()) };
         let mut value = self.exprs.value(*start, env);
         let end = self.exprs.value(*end, env);

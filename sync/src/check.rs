@@ -1,4 +1,4 @@
-//! From a kernel to its report.
+//! The entry point: checks a kernel and builds its report.
 
 use crate::blocks::{Met, Unwalked, Walker};
 use crate::clocks::{Open, Way};
@@ -15,7 +15,7 @@ use crate::report::{
     Access, AccessKind, Fault, Keeps, Kept, MANY_GRIDS, Ordering, Pair, Report, UnderWay,
     Unfollowed, Verdict,
 };
-use crate::turns::Turns;
+use crate::trip_counts::TripCounts;
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
@@ -23,29 +23,30 @@ use carbyne_ir::program::samples::{samples, with_turns};
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// How much is looked at before the answer is that it cannot be decided.
+/// The limits of the checker. Beyond them, its answer is undecided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Accesses to granules of memory, all threads together, some ten nanoseconds each. A statement
-    /// that threads come to counts as some more, and so does a look at the state of all threads.
+    /// The number of accesses to granules of memory, by all threads together. Each takes some ten
+    /// nanoseconds. Each statement that threads reach costs some more accesses, and so does each
+    /// comparison of the state of all threads.
     pub accesses: u64,
-    /// Follows every turn of every loop, those included that are known to be like others: to test
-    /// that these are.
-    pub every_turn: bool,
+    /// Follows every iteration of every loop, also those that are known to repeat earlier ones.
+    /// Tests use this to verify that they do.
+    pub every_iteration: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { accesses: 1 << 27, every_turn: false }
+        Limits { accesses: 1 << 27, every_iteration: false }
     }
 }
 
-/// Blocks of a grid that are told apart.
+/// The most blocks of a grid that are compared with each other.
 const MAX_BLOCKS: i64 = 1 << 23;
 
-/// Whether a kernel says who accesses what: no layout is open, and whatever several threads execute
-/// together names its atom. What does not is to be decomposed, and its synchronization is not
-/// planned yet.
+/// Whether a kernel assigns every access to a thread: no layout is open, and every leaf of several
+/// threads names its atom. Other kernels must be decomposed first; their synchronization is not
+/// placed yet.
 pub fn is_atomic(p: &Program, kernel: SpecId) -> bool {
     let open = p.walk_body(kernel).stmts().any(|s| match s.kind {
         StmtKind::Allocate(t) => p.buffer_of(t).open,
@@ -71,8 +72,7 @@ pub fn is_atomic(p: &Program, kernel: SpecId) -> bool {
         && p.walk_body(kernel).specs().all(named)
 }
 
-/// An architecture that has all atoms that a program names, and its synchronization; the oldest
-/// one.
+/// The oldest architecture that has all atoms and all synchronization statements of a program.
 pub fn arch_of(p: &Program) -> Option<Arch> {
     let has = |table: &AtomTable| {
         let named = p.specs.iter().filter_map(|(_, s)| s.atom.as_deref());
@@ -87,14 +87,15 @@ pub fn arch_of(p: &Program) -> Option<Arch> {
     Arch::ALL.iter().copied().find(|arch| has(&AtomTable::new(*arch)))
 }
 
-/// What is known of the order of a kernel's accesses.
+/// Checks the order of a kernel's accesses.
 ///
-/// Where that depends on symbols, or on integers of the caller's memory, and is not decided for all
-/// of their values, some values are tried that keep the facts: what is refused for them is refused.
+/// If the order depends on symbols or on integers of the caller's memory and cannot be decided for
+/// all of their values, the checker tries some values that satisfy the facts. The kernel is refused
+/// if it is refused for one of them.
 pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) -> Report {
     let owned = owned(p, kernel, atoms);
     let mut values = vec![];
-    if let Some((report, refused)) = check_turns(p, kernel, atoms, limits, &owned) {
+    if let Some((report, refused)) = check_trip_counts(p, kernel, atoms, limits, &owned) {
         if report.is_ordered() {
             return report;
         }
@@ -104,7 +105,7 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
     if report.is_ordered() || is_refused(&report) {
         return report;
     }
-    // Each takes a part of the time only: what is found is found early, or is not worth the wait.
+    // Each trial gets a part of the time: it finds an error early, or is not worth the wait.
     let limits = Limits { accesses: limits.accesses / 8, ..*limits };
     let samples = samples(p, kernel);
     let found = samples.first().and_then(|sample| with_turns(p, sample, &values));
@@ -118,15 +119,15 @@ pub fn check(p: &Program, kernel: SpecId, atoms: &AtomTable, limits: &Limits) ->
     report
 }
 
-/// Whether something in a report is wrong for certain.
+/// Whether a report contains a certain error.
 fn is_refused(report: &Report) -> bool {
     report.counts()[1] > 0 || report.faults.iter().any(|f| f.is_certain)
 }
 
-/// Checks a kernel for all numbers of turns of its loops. Beside the report are numbers of turns at
-/// which a fault was found. None if something else decides what blocks do, or if blocks may access
-/// the same memory.
-fn check_turns(
+/// Checks a kernel for all trip counts of its loops. Returns the report and the trip counts for
+/// which an error was found. Returns none if the control flow of blocks depends on anything else,
+/// or if blocks may access the same memory.
+fn check_trip_counts(
     p: &Program,
     kernel: SpecId,
     atoms: &AtomTable,
@@ -134,9 +135,9 @@ fn check_turns(
     owned: &BTreeSet<BufferId>,
 ) -> Option<(Report, Vec<(Dim, i64)>)> {
     let cluster = p.cluster_size(kernel).filter(|n| (1..=64).contains(n))?;
-    let turns = Turns::of(p, kernel, cluster)?;
-    let nested = turns.nested();
-    let one = turns.numbers.first().copied().filter(|_| turns.numbers.len() == 1);
+    let trip_counts = TripCounts::of(p, kernel, cluster)?;
+    let nested = trip_counts.nested();
+    let one = trip_counts.numbers.first().copied().filter(|_| trip_counts.numbers.len() == 1);
     let numbers = nested.map_or(one.into_iter().collect(), |(a, b)| vec![a, b]);
     if numbers.is_empty() {
         return None;
@@ -144,8 +145,16 @@ fn check_turns(
     let n_threads = p.threads[p.specs[kernel].exec?.threads].concat().to_fixed()?.size();
     let n_threads = usize::try_from(n_threads).ok()?;
     let accesses = limits.accesses.saturating_mul(4);
-    let counted =
-        Counted { program: p, kernel, atoms, owned, turns: &turns, n_threads, cluster, accesses };
+    let counted = Counted {
+        program: p,
+        kernel,
+        atoms,
+        owned,
+        trip_counts: &trip_counts,
+        n_threads,
+        cluster,
+        accesses,
+    };
     let exprs = counted.exprs();
     let plan = counted.plan(&exprs).ok()?;
     let differences = Differences::new(&exprs, &plan, kernel);
@@ -175,7 +184,7 @@ fn check_turns(
     Some((report(p, kernel, &plan, &follower.pairs), refused))
 }
 
-/// What is known where symbols have these values.
+/// Checks the kernel for these values of symbols.
 fn check_with(
     p: &Program,
     kernel: SpecId,
@@ -190,19 +199,19 @@ fn check_with(
     };
     let n_threads = size(&p.threads[exec.threads].concat());
     let Some(n_threads) = n_threads.filter(|n| (1..=MAX_BLOCK_THREADS).contains(n)) else {
-        return refused(p, kernel, "the threads of a block are not known");
+        return refused(p, kernel, "the number of threads of a block is unknown");
     };
     let cluster = p.cluster_size(kernel).filter(|n| (1..=64).contains(n));
     let Some(cluster) = cluster else {
-        return refused(p, kernel, "the size of a cluster is not known");
+        return refused(p, kernel, "the cluster size is unknown");
     };
     let exprs = Exprs::new(p, symbols.clone(), n_threads as usize, drawn);
     let mut plan = match Plan::new(&exprs, kernel, atoms, owned) {
         Ok(plan) => plan,
         Err(Refusal { why }) => return refused(p, kernel, &why),
     };
-    // Where each thread acts by itself, nobody can conflict and nothing is waited for, it does not
-    // matter how often loops turn.
+    // If each thread works by itself, no accesses can collide and no statement waits, then trip
+    // counts do not matter.
     let synchronizes = |s: &Stmt| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
     let is_each =
         |id: SpecId| p.specs[id].exec.is_some_and(|exec| p.threads[exec.threads].each.is_some());
@@ -216,19 +225,21 @@ fn check_with(
         return report(p, kernel, &plan, &Pairs::default());
     }
     if Machine::is_too_large(&plan, cluster as usize, n_threads as usize) {
-        return refused(p, kernel, "its shared memory has more granules than are followed");
+        return refused(p, kernel, "it uses more shared memory than the checker can track");
     }
     let n_blocks = size(&p.threads[exec.blocks].concat());
     let differences = Differences::new(&exprs, &plan, kernel);
     let alike = plan.globals.is_empty() && differences.are_none();
     let n_blocks = match n_blocks {
         Some(n) if n % cluster == 0 && n > 0 && (alike || n < MAX_BLOCKS) => n,
-        Some(_) => return refused(p, kernel, "the grid has more blocks than are followed"),
+        Some(_) => {
+            return refused(p, kernel, "the grid has more blocks than the checker can compare");
+        }
         None if alike => cluster,
         None if !p.symbols.is_empty() && symbols.is_empty() => {
             return refused(p, kernel, MANY_GRIDS);
         }
-        None => return refused(p, kernel, "the number of blocks of the grid is not known"),
+        None => return refused(p, kernel, "the number of blocks of the grid is unknown"),
     };
     let mut pairs = Pairs::default();
     let lanes = elected(p, kernel);
@@ -241,12 +252,12 @@ fn check_with(
     let first = first.unwrap_or_else(|why| {
         let (what, help) = match why {
             Unwalked::TooLong => (
-                "what its blocks do differs, and there are more of them than are followed",
+                "its blocks take too many different control paths",
                 "check a smaller grid of the same form",
             ),
             Unwalked::Unknown => (
-                "whether its blocks do the same depends on what is not known",
-                "make conditions and trip counts known, or give the symbol a value",
+                "the control path of a block depends on an unknown value",
+                "make conditions and trip counts constant, or give the symbols values",
             ),
         };
         pairs.fault(0, None, what, help, false);
@@ -254,32 +265,32 @@ fn check_with(
     });
     let walked = walker.touches(n_blocks);
     let met = Met::of(walker);
-    // What is touched once nobody meets: it need not be followed.
-    if walked.is_ok() && !limits.every_turn {
+    // Elements that are accessed once cannot be in a pair, so they need not be followed.
+    if walked.is_ok() && !limits.every_iteration {
         plan.forget(&met.once);
     }
     let mut follower = Follower::new(&plan, atoms, kernel, cluster, limits.accesses);
-    (follower.every_turn, follower.pairs) = (limits.every_turn, pairs);
+    (follower.every_iteration, follower.pairs) = (limits.every_iteration, pairs);
     follower.ways(&exprs, &first, lane);
-    // One block meets nobody else, and has been followed.
+    // A single block shares memory with no other block, and has been followed.
     if n_blocks > 1 && across(walked, met, &plan, &mut follower.pairs) == Err(Unwalked::Unknown) {
-        let what = "which global memory its blocks access depends on what is not known";
-        let help = "make indices and trip counts known, or give the symbol a value";
+        let what = "the global memory that a block accesses depends on an unknown value";
+        let help = "make indices and trip counts constant, or give the symbols values";
         follower.pairs.fault(0, None, what, help, false);
     }
-    // Other lanes are tried for one of the ways.
+    // Other elected lanes are tried for one control path only.
     for lane in lanes.iter().skip(1) {
         follower.ways(&exprs, &first[..1], *lane);
     }
     let mut pairs = follower.pairs;
     if pairs.overflowed {
-        pairs.fault(0, None, "it has more pairs than are kept", "check a smaller kernel", false);
+        pairs.fault(0, None, "it has too many pairs of accesses", "check a smaller kernel", false);
     }
     report(p, kernel, &plan, &pairs)
 }
 
-/// The lanes that are elected, one after the other: which one it is nobody knows, but not one that
-/// a text names first.
+/// The lanes that `.elect()` may elect. The hardware may elect any lane, so the checker tries two.
+/// Lane 0 is not among them, since a text could name it.
 fn elected(p: &Program, kernel: SpecId) -> Vec<usize> {
     let of = |id: SpecId| p.specs[id].exec.is_some_and(|e| p.threads[e.threads].elect.is_some());
     match p.walk_body(kernel).specs().any(of) {
@@ -288,17 +299,17 @@ fn elected(p: &Program, kernel: SpecId) -> Vec<usize> {
     }
 }
 
-/// A first block for each way that clusters go.
+/// The first block of one cluster for each distinct control path.
 ///
 /// # Errors
-/// Where a way is not known, and where there are more of them than are followed.
+/// If a control path is unknown, or if there are too many of them.
 fn ways(
     walker: &mut Walker<'_, '_>,
     differences: &Differences<'_>,
     n_blocks: i64,
     cluster: i64,
 ) -> Result<Vec<i64>, Unwalked> {
-    /// Different ways that are followed.
+    /// The most distinct control paths that are followed.
     const MAX_WAYS: usize = 1 << 8;
     if differences.are_none() {
         return Ok(vec![0]);
@@ -319,11 +330,11 @@ fn ways(
     Ok(out)
 }
 
-/// Elements of global memory that several blocks touch; and that threads of one block do which were
-/// not followed.
+/// Records the elements of global memory that several blocks access, and those that several threads
+/// of one block access if that block was not followed.
 ///
 /// # Errors
-/// Where that depends on what has no value.
+/// If the accessed elements depend on an unknown value.
 fn across(
     walked: Result<(), Unwalked>,
     met: Met,
@@ -335,10 +346,16 @@ fn across(
     }
     let help = "check a smaller grid of the same form";
     if walked.is_err() && !plan.globals.is_empty() {
-        pairs.fault(0, None, "its blocks access more global memory than is followed", help, false);
+        pairs.fault(
+            0,
+            None,
+            "its blocks access more global memory than the checker can track",
+            help,
+            false,
+        );
     }
     if met.too_large {
-        let what = "a tensor that it writes is larger than what is followed";
+        let what = "it writes a tensor that is larger than the checker can track";
         pairs.fault(0, None, what, help, false);
     }
     for m in met.meetings {
@@ -355,14 +372,14 @@ fn refused(p: &Program, kernel: SpecId, why: &str) -> Report {
 }
 
 fn ordering(p: &Program, plan: &Plan, way: &Way) -> Ordering {
-    let turns = |(var, n): &(VarId, i64)| (p.arena.var_info(*var).name, *n);
+    let distance = |(var, n): &(VarId, i64)| (p.arena.var_info(*var).name, *n);
     let mut with = way.with.clone();
     with.sort_unstable();
     with.dedup();
     with.retain(|site| plan.synchronizes(*site) && !way.steps.contains(site));
     Ordering {
         steps: way.steps.iter().map(|site| plan.place(*site)).collect(),
-        distance: way.distance.as_ref().map(turns),
+        distance: way.distance.as_ref().map(distance),
         with: with.iter().map(|site| plan.place(*site)).collect(),
     }
 }
@@ -404,10 +421,10 @@ fn report(p: &Program, kernel: SpecId, plan: &Plan, pairs: &Pairs) -> Report {
                     UnderWay::Left { needed, wait: wait.map(|(at, left)| (place(at), left)) }
                 }
             }),
-            around: known.turns.and_then(|(var, _)| {
-                let turns =
+            around: known.across.and_then(|(var, _)| {
+                let is_loop =
                     |s: &&Stmt| matches!(&s.kind, StmtKind::For { var: v, .. } if *v == var);
-                let found = p.walk_body(kernel).stmts().find(turns);
+                let found = p.walk_body(kernel).stmts().find(is_loop);
                 found.map(|stmt| place(plan.site(stmt)))
             }),
         });

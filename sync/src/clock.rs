@@ -1,9 +1,9 @@
-//! A vector clock: times by agent.
+//! Vector clocks.
 
-/// An owner of a clock entry: a class of threads, or a counter of phases.
+/// The owner of a clock entry: a class of threads, or a counter of phases.
 pub(crate) type Agent = u32;
 
-/// Times by agent; missing ones are 0.
+/// The time of each agent; missing entries are 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Clock(Vec<u32>);
 

@@ -1,21 +1,25 @@
-//! What threads come after: vector clocks, one entry a class.
+//! The order of threads, as vector clocks with one entry per class of threads.
 //!
-//! A *class* is a set of threads that took part in the same synchronization so far. It has a time,
-//! which passes at each. Its threads know the same of all others; of each other they know what a
-//! synchronization of all of them taught, and each knows what it did itself. A statement in which
-//! only some threads of a class take part splits it.
+//! A *class* is a set of threads that have taken part in the same synchronization so far. A class
+//! has a time, which advances at each synchronization. All threads of a class know the same about
+//! other classes. About each other they know only what a synchronization of the whole class
+//! ordered; each thread also knows its own accesses. A statement that only some threads of a class
+//! execute splits the class.
 //!
-//! There are three clocks: what a class comes after (`seen`), what of that a fence between the
-//! proxies stands behind (`fenced`), and what happened before, be its memory visible or not
-//! (`happened`).
+//! Each class has three clocks:
+//!
+//! - `seen`: the accesses that are ordered before the class.
+//! - `fenced`: those of them that a proxy fence follows.
+//! - `happened`: everything that has happened before in time, whether or not its effects on memory
+//!   are visible.
 
 use crate::clock::{Agent, Clock};
-use crate::print::Print;
+use crate::fingerprint::Fingerprinter;
 use carbyne_ir::expr::VarId;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is passed on.
+/// Clocks that one class passes to another one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message {
     pub(crate) seen: Clock,
@@ -32,7 +36,7 @@ impl Message {
         self.fenced.join(&other.fenced);
         self.happened.join(&other.happened);
     }
-    /// What is known of `from` is known of `to`, which has split off.
+    /// Copies the knowledge about `from` to `to`, which has split off.
     pub(crate) fn split(&mut self, from: Agent, to: Agent) {
         for clock in [&mut self.seen, &mut self.fenced, &mut self.happened] {
             let time = clock.get(from);
@@ -43,36 +47,37 @@ impl Message {
     }
 }
 
-/// Groups of asynchronous work, of one kind.
+/// The kinds of asynchronous work that is committed in groups.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
-    /// Copies of a thread into shared memory.
+    /// Copies of a thread into shared memory (`cp.async`).
     Copies = 0,
-    /// Bulk copies of a thread out of it.
+    /// Bulk copies of a thread out of shared memory.
     Bulk = 1,
-    /// MatMuls of a warp.
+    /// Asynchronous MatMuls of a warp (`wgmma`).
     MatMuls = 2,
 }
 
-/// What was issued between two statements that end a group.
+/// The work issued between two statements that commit a group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
-    /// The number of the group, one more than its place; 0 while it is open.
+    /// The number of the group, counted from 1; 0 while the batch is open.
     pub(crate) group: u32,
-    /// The time of the class when it was waited for; 0 until then.
+    /// The time of the class at which the batch was waited for; 0 until then.
     pub(crate) done: u32,
-    /// The same of its reads alone.
+    /// The time at which its reads were waited for.
     pub(crate) done_reading: u32,
-    /// The statement that ended its group.
+    /// The statement that committed the group.
     pub(crate) committed_at: u32,
-    /// The statement that waited for it, and the one that waited for its reads.
+    /// The statements that waited for the batch and for its reads.
     pub(crate) waited_at: u32,
     pub(crate) read_at: u32,
-    /// Its arrival is counted by a phase: the agent, and how many phases are complete with it.
+    /// The phase that counts its arrival: the agent, and the number of phases that are then
+    /// complete.
     pub(crate) lands: Option<(Agent, u32)>,
-    /// The statement that arrives for it.
+    /// The statement that arrives on its behalf.
     pub(crate) landed_at: u32,
-    /// A statement that issued a part of it.
+    /// A statement that issued a part of the batch.
     pub(crate) site: Option<u32>,
 }
 
@@ -82,20 +87,20 @@ pub(crate) struct Queue {
     pub(crate) batches: Vec<Batch>,
     committed: u32,
     first_live: usize,
-    /// The last statement that waited: how many groups it left, of how many, and whether for their
-    /// reads alone.
+    /// The last wait: its statement, the number of groups that it left in flight, the number of
+    /// groups committed then, and whether it waited for reads alone.
     waited: Option<(u32, u32, u32, bool)>,
 }
 
-/// What is known of a batch that nobody has waited for.
+/// The reason why a batch is in flight.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Open {
-    /// No statement has ended its group.
+    /// No statement has committed its group.
     Uncommitted,
-    /// A statement lets a phase count it.
+    /// A statement makes a phase count the batch, and no thread has waited for the phase.
     Counted(u32),
-    /// A wait may leave so many groups; one that stands there leaves more: its statement, and how
-    /// many.
+    /// A wait must leave at most `needed` groups in flight. `wait` is an existing wait that leaves
+    /// more, with this number.
     Left { needed: u32, wait: Option<(u32, u32)> },
 }
 
@@ -106,43 +111,48 @@ impl Default for Queue {
 }
 
 impl Batch {
-    fn print(&self, print: &mut Print<'_>, of: Agent) {
+    fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, of: Agent) {
         let site = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
-        print.words(&[site(self.site), u64::from(self.waited_at), u64::from(self.read_at)]);
-        print.words(&[u64::from(self.committed_at)]);
-        print.time(of, self.done);
-        print.time(of, self.done_reading);
+        fingerprint.words(&[site(self.site), u64::from(self.waited_at), u64::from(self.read_at)]);
+        fingerprint.words(&[u64::from(self.committed_at)]);
+        fingerprint.time(of, self.done);
+        fingerprint.time(of, self.done_reading);
         let (agent, phases) = self.lands.unwrap_or((of, 0));
-        print.time(agent, phases);
-        print.words(&[u64::from(self.landed_at)]);
+        fingerprint.time(agent, phases);
+        fingerprint.words(&[u64::from(self.landed_at)]);
     }
 }
 
 impl Queue {
-    /// What is still under way. Of what has been read and is being written accesses tell, as nobody
-    /// else waits for it.
-    fn print(&self, print: &mut Print<'_>, of: Agent) {
+    /// Adds the batches in flight. A batch whose reads are complete is left out here, since the
+    /// recorded accesses that belong to it add it.
+    fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, of: Agent) {
         for (i, b) in self.batches.iter().enumerate().skip(self.first_live) {
             if b.done == 0 && b.done_reading == 0 && b.lands.is_none() {
-                self.print_batch(print, of, i as u32);
+                self.fingerprint_batch(fingerprint, of, i as u32);
             }
         }
-        print.words(&[u64::MAX]);
+        fingerprint.words(&[u64::MAX]);
     }
 
-    /// A batch that an access is part of: which one, if it is under way, and what became of it.
-    pub(crate) fn print_batch(&self, print: &mut Print<'_>, of: Agent, batch: u32) {
+    /// Adds the batch of an access: its position if it is in flight, and its state.
+    pub(crate) fn fingerprint_batch(
+        &self,
+        fingerprint: &mut Fingerprinter<'_>,
+        of: Agent,
+        batch: u32,
+    ) {
         let Some(b) = self.batches.get(batch as usize) else { return };
         if b.done == 0 {
             let back = if b.group == 0 { 0 } else { 1 + self.committed - b.group };
             let place =
                 if b.lands.is_none() { self.batches.len() as u64 - u64::from(batch) } else { 0 };
-            print.words(&[place, u64::from(back)]);
+            fingerprint.words(&[place, u64::from(back)]);
         }
-        b.print(print, of);
+        b.fingerprint(fingerprint, of);
     }
 
-    /// Why a batch is under way.
+    /// The reason why a batch is in flight.
     pub(crate) fn why(&self, batch: u32, reading: bool) -> Option<Open> {
         let b = self.batches.get(batch as usize)?;
         if b.lands.is_some() {
@@ -176,7 +186,7 @@ impl Queue {
         let group = self.committed;
         let open = self.batches.iter_mut().rev().take_while(|b| b.group == 0);
         open.for_each(|b| (b.group, b.committed_at) = (group, site));
-        // Groups with nothing in them count, and are not kept.
+        // Empty groups count, but are not stored.
         if self.batches.last().is_some_and(|b| b.site.is_some()) {
             self.batches.push(Batch::default());
         } else if let Some(batch) = self.batches.last_mut() {
@@ -205,7 +215,7 @@ impl Queue {
             self.first_live += 1;
         }
     }
-    /// All that is under way lands with a phase.
+    /// Makes a phase count everything that is in flight.
     pub(crate) fn land(&mut self, agent: Agent, phase: u32, site: u32) {
         for b in self.batches.iter_mut().skip(self.first_live) {
             if b.done == 0 && b.lands.is_none() && b.site.is_some() {
@@ -216,7 +226,7 @@ impl Queue {
             self.batches.push(Batch::default());
         }
     }
-    /// What nobody has waited for, of which nobody else tells.
+    /// A statement whose work no thread has waited for and no phase counts.
     pub(crate) fn left(&self, reading: bool) -> Option<u32> {
         let under_way = |b: &&Batch| {
             b.lands.is_none() && if reading { b.done_reading == 0 } else { b.done == 0 }
@@ -225,24 +235,24 @@ impl Queue {
     }
 }
 
-/// Warps, and up to which time of each class their threads know what happened in their own warp.
+/// Warps, and for each class the time up to which their threads know the past of their own warp.
 pub(crate) type Converged = (Vec<u32>, Vec<(Agent, u32)>);
 
 /// Threads that synchronize together.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
     pub(crate) agent: Agent,
-    /// Threads of the cluster, ascending.
+    /// The threads of the class, as ascending indices in the cluster.
     pub(crate) members: Vec<u32>,
     pub(crate) time: u32,
     pub(crate) knows: Message,
     pub(crate) queues: [Queue; 3],
-    /// By the last statement that whole warps execute together: of each class up to which time a
-    /// thread knows what happened in its own warp.
+    /// For each class, the time up to which a thread knows the past of its own warp, as of the last
+    /// statement that whole warps executed together.
     pub(crate) converged: Vec<(Agent, u32)>,
-    /// Of its members, ascending.
+    /// The warps of the members, ascending.
     pub(crate) warps: Vec<u32>,
-    /// Of each time, the event that ended it.
+    /// For each time, the index of the event that ended it.
     ended: Vec<u32>,
 }
 
@@ -255,77 +265,79 @@ impl Class {
     }
 }
 
-/// What passed knowledge on.
+/// An event that passed knowledge between agents.
 #[derive(Clone, Debug)]
 struct Event {
     site: u32,
     from: Vec<Agent>,
     to: Vec<Agent>,
     kind: EventKind,
-    /// Of a phase that is complete, the statements that have a part in that.
+    /// If the event completes a phase, the statements that contributed to the phase.
     with: Vec<u32>,
 }
 
-/// What an event does.
+/// The effect of an event.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum EventKind {
-    /// Passes on what is known.
+    /// Passes knowledge on.
     Pass,
-    /// A fence between the proxies.
+    /// A proxy fence.
     Fence,
-    /// A part of a class is a class of its own from now on.
+    /// A part of a class becomes a class of its own.
     Split,
 }
 
-/// What is to be ordered before somebody: from which event on it is known, and to whom.
+/// The start of a certificate: the event from which on an access can become known, and its agent.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Since {
     agent: Agent,
     event: usize,
-    /// Nobody has to be told, as the agent is not the one who did it but one who knows of it.
+    /// Whether other agents know the access, so that it is not the agent's own access.
     is_told: bool,
 }
 
-/// One way in which an order is passed on.
+/// A chain of statements that passes an order on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Way {
-    /// The statements that pass it on, in their order.
+    /// The statements of the chain, in their order.
     pub(crate) steps: Vec<u32>,
-    /// Those that have a part in it, as phases on the way would not be complete without them.
+    /// Statements that contribute to the chain, because its phases would not be complete without
+    /// them.
     pub(crate) with: Vec<u32>,
-    /// Turns of a loop between the accesses.
+    /// The loop and the number of its iterations between the accesses.
     pub(crate) distance: Option<(VarId, i64)>,
 }
 
-/// Somebody who knows: whether from others, and whether behind a fence.
+/// An agent that knows of an access; whether it knows from another agent; whether a fence follows
+/// the access.
 type Knows = (Agent, bool, bool);
 
-/// Everybody's clocks.
+/// The clocks of all classes, and the events that changed them.
 #[derive(Clone)]
 pub(crate) struct Clocks {
     pub(crate) classes: Vec<Class>,
-    /// Of each thread of the cluster.
+    /// The class of each thread of the cluster.
     pub(crate) class_of: Vec<u32>,
-    /// The class of all lanes of a warp, where they are in one.
+    /// The class of each warp, if all its lanes are in one class.
     of_warp: Vec<Option<u32>>,
     n_threads: usize,
-    /// From a block's first thread to the next block's.
+    /// The distance between the first threads of consecutive blocks.
     pub(crate) per: usize,
     n_agents: u32,
     events: Vec<Event>,
-    /// Of what counts phases, the event that completed each.
+    /// For each counter of phases, the events that completed them.
     phases: BTreeMap<Agent, Vec<u32>>,
-    /// Agents that have split off from another one, and by which event.
+    /// For each agent that split off: the agent that it was part of, and the event.
     origins: BTreeMap<Agent, (Agent, usize)>,
-    /// Agents that have split off, with those that they were part of.
+    /// All splits, as (old agent, new agent).
     pub(crate) splits: Vec<(Agent, Agent)>,
 }
 
-/// The statement of an event that is none in the text.
+/// The statement of an event without a statement in the text.
 const NOWHERE: u32 = u32::MAX;
-/// Events that are looked at for one certificate.
+/// The most events that are searched for one certificate.
 const MAX_SEARCH: usize = 1 << 13;
-/// Events that are kept.
+/// The most events that are stored.
 const MAX_EVENTS: usize = 1 << 20;
 
 impl Clocks {
@@ -372,14 +384,14 @@ impl Clocks {
         &self.classes[self.class_of[thread as usize] as usize]
     }
 
-    /// The class of all lanes of a warp, if they are in one.
+    /// The class of all lanes of a warp, if they are in one class.
     #[inline]
     pub(crate) fn of_warp(&self, warp: u32) -> Option<u32> {
         self.of_warp[warp as usize]
     }
 
-    /// The classes that these threads are, each of which they are all of: others are split. What
-    /// was split off from what is appended to `splits`.
+    /// The classes that consist of exactly these threads. Classes that contain other threads are
+    /// split, and the splits are appended to `splits`.
     pub(crate) fn separate(&mut self, threads: &[u32]) -> Vec<usize> {
         let mut by_class: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for run in threads.chunk_by(|a, b| self.class_of[*a as usize] == self.class_of[*b as usize])
@@ -447,7 +459,8 @@ impl Clocks {
         class.time += 1;
     }
 
-    /// What a class knows and did so far; time passes. `to` is told, by a statement.
+    /// Everything that a class knows and has done so far. Its time advances. If `to` is given,
+    /// records that the statement `site` passes the message to it.
     pub(crate) fn release(&mut self, class: usize, to: Option<Agent>, site: u32) -> Message {
         let c = &self.classes[class];
         let (agent, time) = (c.agent, c.time);
@@ -476,25 +489,25 @@ impl Clocks {
         }
     }
 
-    /// All clocks of classes.
+    /// Collects all clocks of classes.
     pub(crate) fn each<'c>(&'c self, clocks: &mut Vec<&'c Clock>) {
         for class in &self.classes {
             class.knows.each(clocks);
         }
     }
 
-    /// Everything that decides how accesses to come are related to those before.
-    pub(crate) fn print(&self, print: &mut Print<'_>) {
+    /// Adds everything that decides the relation of future accesses to earlier ones.
+    pub(crate) fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>) {
         for class in &self.classes {
-            print.words(&[u64::from(class.agent), class.members.len() as u64]);
-            print.threads(&class.members);
-            class.queues.iter().for_each(|q| q.print(print, class.agent));
-            class.converged.iter().for_each(|(agent, _)| print.words(&[u64::from(*agent)]));
-            print.words(&[u64::MAX]);
+            fingerprint.words(&[u64::from(class.agent), class.members.len() as u64]);
+            fingerprint.threads(&class.members);
+            class.queues.iter().for_each(|q| q.fingerprint(fingerprint, class.agent));
+            class.converged.iter().for_each(|(agent, _)| fingerprint.words(&[u64::from(*agent)]));
+            fingerprint.words(&[u64::MAX]);
         }
     }
 
-    /// All these classes come after what they all did.
+    /// Orders all future accesses of these classes after everything that any of them did.
     pub(crate) fn synchronize(&mut self, classes: &[usize], site: u32) {
         let mut all = Message::default();
         for class in classes {
@@ -508,7 +521,8 @@ impl Clocks {
         self.event(site, agents.clone(), agents, EventKind::Pass, vec![]);
     }
 
-    /// What happened in the warps of threads, each of which knows up to which time of its own one.
+    /// The past of the warps of these threads, each of which knows the past of its own warp up to a
+    /// time.
     pub(crate) fn converged(&self, of: &[Converged]) -> Clock {
         let mut clock = Clock::default();
         for agent in of.iter().flat_map(|(_, times)| times.iter().map(|(a, _)| *a)) {
@@ -526,8 +540,8 @@ impl Clocks {
         clock
     }
 
-    /// Whole warps have come to a statement: their lanes know that the others have, and nothing of
-    /// memory.
+    /// Whole warps reach a statement together. Their lanes know that the others have reached it,
+    /// but nothing about memory.
     pub(crate) fn converge(&mut self, classes: &[usize]) {
         let times: Vec<(Agent, u32)> =
             classes.iter().map(|c| (self.classes[*c].agent, self.classes[*c].time)).collect();
@@ -537,7 +551,7 @@ impl Clocks {
         }
     }
 
-    /// A proxy fence of all threads of a class.
+    /// A proxy fence by all threads of a class.
     pub(crate) fn fence(&mut self, class: usize, site: u32) {
         let c = &mut self.classes[class];
         let (agent, time) = (c.agent, c.time);
@@ -548,33 +562,33 @@ impl Clocks {
         self.event(site, vec![agent], vec![agent], EventKind::Fence, vec![]);
     }
 
-    /// A phase of an agent is complete `with` the help of some statements: what arrived in it is
-    /// known to those who wait for it from now on.
+    /// A phase of an agent is complete, to which the statements `with` contributed. Threads that
+    /// wait for the phase from now on know what arrived in it.
     pub(crate) fn complete(&mut self, arriving: Agent, agent: Agent, with: Vec<u32>) {
         let now = self.events.len() as u32;
         self.phases.entry(agent).or_default().push(now);
         self.event(NOWHERE, vec![arriving], vec![agent], EventKind::Pass, with);
     }
 
-    /// What a thread did at a time of its class.
+    /// The start of a certificate for an access at a time of a class.
     pub(crate) fn since(&self, class: &Class, time: u32) -> Since {
         let event = class.ended.get(time as usize).copied().unwrap_or(self.events.len() as u32);
         Since { agent: class.agent, event: event as usize, is_told: false }
     }
 
-    /// What is over when so many phases of an agent are complete.
+    /// The start of a certificate for work that is complete with this number of phases.
     pub(crate) fn since_phase(&self, agent: Agent, phases: u32) -> Option<Since> {
         let of = self.phases.get(&agent)?;
         let event = *of.get((phases as usize).checked_sub(1)?)?;
         Some(Since { agent, event: event as usize, is_told: true })
     }
 
-    /// The statements by which a thread of `to` comes to know of something, in their order, with a
-    /// fence between the proxies where one is needed; none if that cannot be said. `own`: the
-    /// thread did it itself.
+    /// The statements through which a thread of `to` learns of something, in their order, with a
+    /// proxy fence if `fence`. `own` states that the thread did it itself. Returns none if no chain
+    /// is found.
     pub(crate) fn path(&self, since: Since, to: Agent, own: bool, fence: bool) -> Option<Way> {
         let Since { agent, event: first, is_told } = since;
-        // What it was part of when that event came.
+        // The agent that it was part of at the time of that event.
         let (mut start, mut later) = (agent, vec![]);
         while let Some((old, _)) = self.origins.get(&start).filter(|(_, at)| *at >= first) {
             later.push(start);
@@ -582,7 +596,8 @@ impl Clocks {
         }
         let is_there = |(agent, told, fenced): Knows| agent == to && fenced && (told || own);
         let begin = (start, is_told, !fence);
-        // Each way to know, with the event by which and the way before; and who knows by which.
+        // `ways` holds for each step of a chain its event and the step before; `known` holds the
+        // step by which each agent knows.
         let mut ways: Vec<(usize, Option<usize>)> = vec![(usize::MAX, None)];
         let mut known: BTreeMap<Knows, usize> = BTreeMap::from([(begin, 0)]);
         let mut found = is_there(begin).then_some(0);
@@ -600,7 +615,8 @@ impl Clocks {
                             new.extend(e.to.iter().map(|t| ((*t, true, fenced), way)));
                         }
                         EventKind::Fence => new.push(((*from, told, true), way)),
-                        // Of what a thread did itself that part knows in which it is.
+                        // After a split, the part that contains the thread knows what the thread
+                        // did itself.
                         EventKind::Split => {
                             let part = e.to.iter().find(|t| told || later.contains(t));
                             new.extend(part.map(|t| ((*t, told, fenced), way)));
@@ -621,7 +637,7 @@ impl Clocks {
                 }
             }
         }
-        // That the phase is complete from which on something is known nobody has to be told.
+        // Whoever knows of the phase knows that it is complete, so its completion needs no step.
         let begun = self.events.get(first).filter(|_| is_told);
         let with = begun.map_or(vec![], |e| e.with.clone());
         let mut path = Way { with, ..Way::default() };
@@ -640,7 +656,7 @@ impl Clocks {
     }
 }
 
-/// The warps of threads that ascend.
+/// The warps of ascending threads.
 fn warps_of(threads: &[u32]) -> Vec<u32> {
     let mut warps: Vec<u32> = threads.iter().map(|t| t / 32).collect();
     warps.dedup();

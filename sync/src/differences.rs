@@ -1,28 +1,29 @@
-//! What differs from block to block: which way threads take, which stage they use, and where global
-//! memory is touched.
+//! Finds the differences between blocks: in control flow, in the stages that they use, and in their
+//! accesses to global memory.
 
 use crate::expr::Exprs;
 use crate::plan::{How, LeafPlan, Plan, Space};
-use crate::turns::{Turns, is_of_block};
+use crate::trip_counts::{TripCounts, is_of_block};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtId, StmtKind, VarKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{HashMap, HashSet};
 
-/// The statements that matter.
+/// The statements in which blocks may differ.
 #[derive(Default)]
 pub(crate) struct Differences<'p> {
-    /// Expressions that decide what a block does, and differ from block to block.
+    /// For each statement, the expressions that decide what it does and that differ between blocks.
     pub(crate) deciding: FxHashMap<StmtId, Vec<Dim>>,
-    /// Views of which blocks do not all have the same elements, by the statements that access them.
+    /// For each statement, the views whose existing elements differ between blocks.
     pub(crate) limited: FxHashMap<StmtId, Vec<usize>>,
-    /// Statements with such an expression or an access to global memory inside, and themselves.
+    /// The statements that contain such expressions, and those that contain accesses to global
+    /// memory, with their enclosing statements.
     pub(crate) decides: FxHashSet<StmtId>,
     pub(crate) touches: FxHashSet<StmtId>,
-    /// Loops of which one turn touches all that the others do.
+    /// Loops in which one iteration accesses the same global memory as all others.
     pub(crate) alike: FxHashSet<StmtId>,
-    /// Variables of loops as what they count.
+    /// Loop variables as expressions of iteration counters.
     loops: HashMap<VarId, Dim>,
     pub(crate) body: &'p [Stmt],
 }
@@ -40,7 +41,7 @@ impl<'p> Differences<'p> {
             needed: HashSet::new(),
             bounds: HashMap::new(),
             loops: HashMap::new(),
-            turns: &exprs.turns,
+            trip_counts: &exprs.trip_counts,
         };
         let mut walk = p.walk(body);
         while let Some(step) = walk.next() {
@@ -48,8 +49,8 @@ impl<'p> Differences<'p> {
                 finder.stmt(stmt, walk.around());
             }
         }
-        // A number of turns takes all of its values in every block.
-        let is_free = |d: &Dim| finder.turns.is_number(*d);
+        // A free trip count takes all of its values in every block.
+        let is_free = |d: &Dim| finder.trip_counts.is_number(*d);
         finder.out.deciding.values_mut().for_each(|all| all.retain(|d| !is_free(d)));
         finder.out.deciding.retain(|_, all| !all.is_empty());
         let Finder { mut out, counters, needed, loops, .. } = finder;
@@ -59,13 +60,13 @@ impl<'p> Differences<'p> {
         out
     }
 
-    /// Whether all blocks do the same.
+    /// Whether all blocks behave alike.
     pub(crate) fn are_none(&self) -> bool {
         self.deciding.is_empty() && self.limited.is_empty()
     }
 
-    /// Whether all clusters of so many blocks do the same, each block of one what the block of that
-    /// number in another one does.
+    /// Whether all clusters of `cluster` blocks behave alike: each block does the same as the block
+    /// with the same rank in any other cluster.
     pub(crate) fn are_within_clusters(&self, exprs: &Exprs<'_>, cluster: i64) -> bool {
         let p = exprs.program;
         let next = |v: VarId| match p.vars.get(&v) {
@@ -73,41 +74,42 @@ impl<'p> Differences<'p> {
             _ => None,
         };
         let alike = |dim: &Dim| {
-            let rooted = put(p, &exprs.turns, &self.loops, *dim);
+            let rooted = put(p, &exprs.trip_counts, &self.loops, *dim);
             rooted.is_some_and(|d| p.arena.substitute(d, &next) == Ok(d))
         };
         self.limited.is_empty() && self.deciding.values().flatten().all(alike)
     }
 }
 
-/// What is found statement by statement.
+/// The findings, statement by statement.
 struct Finder<'p, 'a> {
     p: &'p Program,
     plan: &'a Plan,
     out: Differences<'p>,
-    /// Loops with the variables that count their turns.
+    /// Loops with their iteration counters.
     counters: Vec<(StmtId, VarId)>,
-    /// Which of these what is touched depends on.
+    /// The iteration counters on which accesses to global memory depend.
     needed: HashSet<VarId>,
-    /// What decides how often, and by whom, the inside of a statement is executed.
+    /// For each statement, the expressions that decide how often and by which threads its body is
+    /// executed.
     bounds: HashMap<StmtId, Vec<Dim>>,
-    /// Variables of loops as what they count.
+    /// Loop variables as expressions of iteration counters.
     loops: HashMap<VarId, Dim>,
-    turns: &'a Turns,
+    trip_counts: &'a TripCounts,
 }
 
-/// What a statement depends on.
+/// The expressions that a statement depends on.
 #[derive(Default)]
 struct Reads {
-    /// What decides which way it goes, and what it touches within a block.
+    /// Expressions that decide its control flow and its accesses within a block.
     dims: Vec<Dim>,
-    /// Views of global memory, with the buffers.
+    /// Views of global memory, with their buffers.
     global: Vec<(usize, usize)>,
-    /// What decides what it touches of these.
+    /// Expressions that decide which elements of these views it accesses.
     places: Vec<Dim>,
-    /// Views of global memory that may reach over the end of a mode.
+    /// Views of global memory whose tile may reach over the end of a mode.
     limited: Vec<usize>,
-    /// Where a box begins.
+    /// The coordinates of a box.
     boxed: Vec<Dim>,
 }
 
@@ -132,22 +134,23 @@ impl Reads {
 }
 
 impl<'p, 'a> Finder<'p, 'a> {
-    /// An expression with loop variables as what they count; none where what one of them counts is
-    /// not known.
+    /// Replaces loop variables by iteration counters. Returns none if a loop variable cannot be
+    /// replaced.
     fn put(&self, dim: Dim) -> Option<Dim> {
         let is_open = |v: &VarId| {
-            matches!(self.p.vars.get(v), Some(VarKind::Loop)) && self.turns.variable(*v).is_none()
+            matches!(self.p.vars.get(v), Some(VarKind::Loop))
+                && self.trip_counts.variable(*v).is_none()
         };
-        let dim = put(self.p, self.turns, &self.loops, dim)?;
+        let dim = put(self.p, self.trip_counts, &self.loops, dim)?;
         (!self.p.vars_in(dim).iter().any(is_open)).then_some(dim)
     }
 
-    /// Whether an expression may differ from block to block.
+    /// Whether an expression may differ between blocks.
     fn is_of_block(&self, dim: Dim) -> bool {
         self.put(dim).is_none_or(|dim| is_of_block(self.p, dim))
     }
 
-    /// `around`: the statements around this one, and itself.
+    /// `around` are the enclosing statements and the statement itself.
     fn stmt(&mut self, stmt: &'p Stmt, around: &[&'p Stmt]) {
         let mut reads = self.reads(stmt);
         if !reads.global.is_empty() {
@@ -173,22 +176,24 @@ impl<'p, 'a> Finder<'p, 'a> {
         let mut reads = Reads::default();
         match &stmt.kind {
             StmtKind::For { .. } => {
-                let Some((var, (start, end, step))) = self.turns.bounds(stmt) else { return reads };
+                let Some((var, (start, end, step))) = self.trip_counts.bounds(stmt) else {
+                    return reads;
+                };
                 self.count(stmt, var, start, step);
                 self.bounds.insert(stmt.id, vec![start, end]);
-                // The first value itself is no decision, only how many turns there are.
+                // Only the trip count is a decision, not the first value.
                 reads.dims = match p.arena.sub(end, start) {
                     Ok(n) => vec![n],
                     Err(_) => vec![start, end],
                 };
             }
             StmtKind::If { cond, .. } => {
-                let cond = self.turns.condition_of(stmt, cond);
+                let cond = self.trip_counts.condition_of(stmt, cond);
                 let both = cond.iter().flat_map(|(a, _, b)| [*a, *b]);
                 self.bounds.insert(stmt.id, both.collect());
-                // Sides that differ by the same are compared alike.
+                // Sides of a comparison that differ by the same amount compare alike.
                 for (a, _, b) in cond {
-                    if self.turns.is_number(*b) {
+                    if self.trip_counts.is_number(*b) {
                         reads.dims.push(*a);
                         continue;
                     }
@@ -223,7 +228,8 @@ impl<'p, 'a> Finder<'p, 'a> {
         reads
     }
 
-    /// A variable counts its turns: what is left of the block in it matters.
+    /// Replaces a loop variable by an iteration counter; only the remaining dependence on the block
+    /// matters.
     fn count(&mut self, stmt: &Stmt, var: VarId, start: Dim, step: i64) {
         let arena = &self.p.arena;
         let turn = arena.var(VarInfo { name: String::new(), lo: 0, hi: None, div: 1 });
@@ -255,13 +261,13 @@ impl<'p, 'a> Finder<'p, 'a> {
         }
     }
 
-    /// Whether blocks may have other elements of a view than others.
+    /// Whether the existing elements of a view may differ between blocks.
     fn ends_by_block(&self, view: usize) -> bool {
         let mut limits = self.plan.views[view].limits.iter();
         limits.any(|l| self.is_of_block(l.offset) || self.is_of_block(l.extent))
     }
 
-    /// Notes the loop variables that accessed places of global memory depend on.
+    /// Records the iteration counters on which the accessed elements of global memory depend.
     fn global(&mut self, reads: &mut Reads, around: &[&'p Stmt]) {
         for stmt in around {
             reads.places.extend(self.bounds.get(&stmt.id).into_iter().flatten());
@@ -275,8 +281,12 @@ impl<'p, 'a> Finder<'p, 'a> {
     }
 }
 
-/// An expression with the loop variables as what they count, and coordinates as what they stand
-/// for.
-fn put(p: &Program, turns: &Turns, loops: &HashMap<VarId, Dim>, dim: Dim) -> Option<Dim> {
-    p.arena.substitute(turns.rooted(p, dim)?, &|v| loops.get(&v).copied()).ok()
+/// An expression with loop variables and coordinates replaced by their definitions.
+fn put(
+    p: &Program,
+    trip_counts: &TripCounts,
+    loops: &HashMap<VarId, Dim>,
+    dim: Dim,
+) -> Option<Dim> {
+    p.arena.substitute(trip_counts.rooted(p, dim)?, &|v| loops.get(&v).copied()).ok()
 }

@@ -2,7 +2,7 @@
 
 use crate::steps::{Nest, Steps};
 use crate::threads::Mask;
-use crate::turns::Turns;
+use crate::trip_counts::TripCounts;
 use crate::value::{NOTHING, Value, each};
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
@@ -12,19 +12,19 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Longest chain of coordinates that are defined by others.
+/// The longest chain of coordinates that are defined by other coordinates.
 const MAX_CHAIN: usize = 64;
 
-/// A loop variable at a statement.
+/// The value of a loop variable at a statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) var: VarId,
     pub(crate) value: Value,
-    /// By how much it moves.
+    /// The amounts by which the value changes.
     pub(crate) by: Steps,
 }
 
-/// What loop variables are at a statement, and which block executes it.
+/// The values of loop variables at a statement, and the block that executes the statement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Env {
     pub(crate) block: i64,
@@ -39,7 +39,7 @@ impl Env {
         }
     }
 
-    /// The loop of a variable is over.
+    /// Removes the variable of a loop that is over.
     pub(crate) fn remove(&mut self, var: VarId) {
         self.loops.retain(|held| held.var != var);
     }
@@ -53,12 +53,12 @@ impl Env {
     }
 }
 
-/// A number of turns, which is given a value.
+/// A trip count with a given value.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Given {
     pub(crate) id: Option<ExprId>,
     pub(crate) value: i64,
-    /// By how much the next value that is alike is more; 0 if none is looked for.
+    /// The difference to the next trip count that behaves alike; 0 if none is sought.
     pub(crate) by: i64,
 }
 
@@ -78,29 +78,29 @@ pub(crate) enum Kind {
     Thread,
     Block,
     Loop(VarId),
-    /// A number of turns that is given a value.
+    /// A trip count with a given value.
     Given(Nest),
     /// A variable without a value.
     Unknown,
-    /// An integer of the caller's memory at a place, as it was drawn.
+    /// A drawn integer of the caller's memory, at an index.
     Drawn(Rc<Ex>, Draw),
     Sum(Vec<(i64, Rc<Ex>)>, i64),
     Bin(Op, Rc<Ex>, Rc<Ex>),
 }
 
-/// What the integers of a tensor of the caller are, where some are tried.
+/// Values that are drawn for the integers of a tensor of the caller.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Draw {
-    /// From the first and below the second number.
+    /// Values from the first number up to, but not including, the second one.
     Within(i64, i64),
-    /// From the first and below the second number, no two of them equal.
+    /// Values from the first number up to, but not including, the second one; all distinct.
     Distinct(i64, i64),
-    /// Where so many consecutive parts of so many elements begin.
+    /// The boundaries of `parts` consecutive parts of `n` elements.
     Splits { n: i64, parts: i64 },
 }
 
 impl Draw {
-    /// The one at a place, of which neighbors differ; [`NOTHING`] where the place is not known.
+    /// The value at an index; neighbors differ. [`NOTHING`] if the index is unknown.
     fn at(self, place: i64) -> i64 {
         if place == NOTHING {
             return NOTHING;
@@ -119,14 +119,14 @@ impl Draw {
             }
             Draw::Splits { n, parts } => {
                 let place = i128::from(place.clamp(0, parts));
-                // Parts that differ by one or are none.
+                // The lengths of parts differ by at most one.
                 i64::try_from(place * i128::from(n) / i128::from(parts.max(1))).ok()
             }
         }
     }
 }
 
-/// An expression with what it depends on.
+/// An expression with its dependences.
 #[derive(Debug)]
 pub(crate) struct Ex {
     pub(crate) kind: Kind,
@@ -153,20 +153,20 @@ impl Ex {
     }
 }
 
-/// The expressions of a program, for a block of so many threads.
+/// The expressions of a program, for a block of `n_threads` threads.
 #[derive(Clone)]
 pub(crate) struct Exprs<'p> {
     pub(crate) program: &'p Program,
     pub(crate) symbols: HashMap<VarId, i64>,
     pub(crate) n_threads: usize,
-    /// The numbers of turns of both nests.
+    /// The given trip counts of both nests.
     given: [Given; 2],
-    pub(crate) turns: Rc<Turns>,
-    /// Whether integers of the caller's memory have values, which are drawn.
+    pub(crate) trip_counts: Rc<TripCounts>,
+    /// Whether integers of the caller's memory have drawn values.
     drawn: bool,
-    /// Whether the outer number of turns has been a part of another expression.
+    /// Whether the outer trip count has been used as a part of another expression.
     pub(crate) is_within: Cell<bool>,
-    /// By the number of the expression.
+    /// Prepared expressions, by index.
     known: Rc<RefCell<Vec<Option<Rc<Ex>>>>>,
 }
 
@@ -182,48 +182,50 @@ impl<'p> Exprs<'p> {
             symbols,
             n_threads,
             given: Default::default(),
-            turns: Rc::default(),
+            trip_counts: Rc::default(),
             drawn,
             is_within: Cell::new(false),
             known: Rc::default(),
         }
     }
 
-    /// The number of turns that is given to loops of a nest.
+    /// The trip count given to loops of a nest.
     pub(crate) fn given(&self, nest: Nest) -> Given {
         self.given[nest as usize]
     }
 
-    /// These expressions, where loops of a nest are given a number of turns.
+    /// A copy in which loops of a nest have a given trip count.
     pub(crate) fn with(&self, nest: Nest, given: Given) -> Self {
         let mut out = self.anew();
         out.given[nest as usize] = given;
         out
     }
 
-    /// These expressions, with another value of the outer number of turns.
+    /// A copy with another value of the outer trip count.
     pub(crate) fn valued(&self, value: i64, by: i64) -> Self {
         let given = Given { value, by, ..self.given(Nest::Outer) };
         Exprs { known: Rc::clone(&self.known), ..self.with(Nest::Outer, given) }
     }
 
-    /// These expressions, with loops that count their turns.
-    pub(crate) fn counted(&self, turns: Turns) -> Self {
-        Exprs { turns: Rc::new(turns), ..self.anew() }
+    /// A copy with rewritten loops.
+    pub(crate) fn counted(&self, trip_counts: TripCounts) -> Self {
+        Exprs { trip_counts: Rc::new(trip_counts), ..self.anew() }
     }
 
-    /// These expressions, of which nothing is known yet.
+    /// A copy without cached expressions.
     fn anew(&self) -> Self {
         Exprs { is_within: Cell::new(false), known: Rc::default(), ..self.clone() }
     }
 
-    /// Which number of turns a variable counts up to.
+    /// The nest whose trip count is the end of a variable.
     pub(crate) fn nest_of(&self, var: VarId) -> Option<Nest> {
-        let is = |nest: &Nest| self.given(*nest).id.is_some_and(|id| self.turns.turns_by(var, id));
+        let is = |nest: &Nest| {
+            self.given(*nest).id.is_some_and(|id| self.trip_counts.counts_to(var, id))
+        };
         [Nest::Inner, Nest::Outer].into_iter().find(is)
     }
 
-    /// The expression, ready to be evaluated.
+    /// Prepares an expression for evaluation.
     pub(crate) fn ready(&self, dim: Dim) -> Rc<Ex> {
         self.ready_at(dim, 0)
     }
@@ -272,7 +274,7 @@ impl<'p> Exprs<'p> {
             return Ex::new(Kind::Const(*v));
         }
         let of = |dim: Dim| self.ready_at(dim, chain + 1);
-        match self.turns.variable(var) {
+        match self.trip_counts.variable(var) {
             Some(Some(counted)) if chain < MAX_CHAIN => return of(counted),
             Some(_) => return Ex::new(Kind::Unknown),
             None => {}
@@ -288,12 +290,12 @@ impl<'p> Exprs<'p> {
                     None => Kind::Unknown,
                 }
             }
-            None if self.turns.counts(var) => Kind::Loop(var),
+            None if self.trip_counts.counts(var) => Kind::Loop(var),
             Some(VarKind::Index(_) | VarKind::Element(_) | VarKind::Symbol) | None => Kind::Unknown,
         })
     }
 
-    /// What the integers of a tensor are, where the symbols of its range have values.
+    /// The range of drawn values of a tensor, if the symbols of its range have values.
     fn draw(&self, tensor: TensorId) -> Option<Draw> {
         let p = self.program;
         let of = |d: Dim| p.arena.eval(d, &|v| self.symbols.get(&v).copied()).ok();
@@ -309,7 +311,7 @@ impl<'p> Exprs<'p> {
         })
     }
 
-    /// The value of an expression.
+    /// The value of an expression for each thread.
     pub(crate) fn value(&self, dim: Dim, env: &Env) -> Value {
         match dim {
             Dim::Const(v) => Value::Same(v),
@@ -318,7 +320,7 @@ impl<'p> Exprs<'p> {
         }
     }
 
-    /// Whether an expression is the outer number of turns.
+    /// Whether an expression is the outer trip count.
     pub(crate) fn is_number(&self, id: ExprId) -> bool {
         self.given(Nest::Outer).id == Some(id)
     }
@@ -358,12 +360,12 @@ impl<'p> Exprs<'p> {
         value
     }
 
-    /// A layout whose leaves hold nothing but symbols with a value.
+    /// Evaluates a layout that depends on symbols alone.
     pub(crate) fn layout(&self, layout: &Layout<Dim>) -> Option<Layout<i64>> {
         layout.eval(&self.program.arena, &|v| self.symbols.get(&v).copied()).ok()
     }
 
-    /// The value of an expression over symbols alone.
+    /// Evaluates an expression that depends on symbols alone.
     pub(crate) fn constant(&self, dim: Dim) -> Option<i64> {
         self.program.arena.eval(dim, &|v| self.symbols.get(&v).copied()).ok()
     }
@@ -396,7 +398,7 @@ pub(crate) fn holds(a: i64, op: CmpOp, b: i64) -> bool {
     }
 }
 
-/// Those of these threads for which a comparison holds; none where a side is not known.
+/// The threads for which a comparison holds; none if a side is unknown.
 pub(crate) fn holding(threads: &Mask, a: &Value, op: CmpOp, b: &Value) -> Option<Mask> {
     if let (Value::Same(a), Value::Same(b)) = (a, b) {
         let is_known = *a != NOTHING && *b != NOTHING;

@@ -1,47 +1,47 @@
-//! Follows kernels along the ways that their blocks go, and for all numbers of turns of their
+//! Follows the control paths of a kernel's blocks, and proves a kernel for all trip counts of its
 //! loops.
 
 use crate::expr::{Exprs, Given};
+use crate::increments::FOREVER;
 use crate::machine::{Machine, Snapshot, Start, Stop};
-use crate::motion::FOREVER;
 use crate::pairs::Pairs;
 use crate::plan::Plan;
 use crate::steps::Nest;
-use crate::turns::Number;
+use crate::trip_counts::Number;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::program::SpecId;
 use std::collections::BTreeSet;
 
-/// Turns that are followed until a state comes again.
-const MAX_TURNS: usize = 1 << 6;
-/// Waits that may come late for each of which threads are followed once more.
+/// The most iterations that are followed until a state repeats.
+const MAX_ITERATIONS: usize = 1 << 6;
+/// The most delayed waits. For each of them, the threads are followed once more.
 const MAX_HELD: usize = 4;
 
-/// What follows kernels along their ways.
+/// Follows a kernel along its control paths and collects its pairs.
 pub(crate) struct Follower<'a> {
     plan: &'a Plan,
     atoms: &'a AtomTable,
     kernel: SpecId,
     cluster: i64,
     pub(crate) left: u64,
-    pub(crate) every_turn: bool,
-    /// Whether the shortest rounds are looked for.
+    pub(crate) every_iteration: bool,
+    /// Whether to find the shortest rounds.
     pub(crate) wants_shortest: bool,
-    /// Whether turns were inserted into all inner loops.
+    /// Whether iterations were inserted into all inner loops.
     pub(crate) has_inserted: bool,
     pub(crate) pairs: Pairs,
-    /// The number of the last access, and the waits that may come late.
+    /// The serial number of the last access, and the waits that may come late.
     serial: u32,
     late: BTreeSet<u32>,
-    /// The wait to which threads come as late as they can.
+    /// The wait that threads reach as late as possible.
     held: Option<u32>,
-    /// After how many turns a state may come again, and after how many more.
+    /// An expected repetition: the iterations before it, and its length in iterations.
     pub(crate) guess: Option<(usize, i64)>,
-    /// The outer and the inner number of turns with which something is wrong.
+    /// The outer and the inner trip count for which an error was found.
     pub(crate) refused: Option<[i64; 2]>,
 }
 
-/// A number of turns that is large enough for what is alike to come again.
+/// A trip count that is large enough for states to repeat.
 pub(crate) const LARGE: i64 = 1 << 10;
 
 impl<'a> Follower<'a> {
@@ -58,7 +58,7 @@ impl<'a> Follower<'a> {
             kernel,
             cluster,
             left: accesses,
-            every_turn: false,
+            every_iteration: false,
             wants_shortest: false,
             has_inserted: true,
             pairs: Pairs::default(),
@@ -70,12 +70,13 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Follows the ways that begin at these blocks, until one cannot be followed to its end.
+    /// Follows the control paths that begin at these blocks. Stops at the first one that cannot be
+    /// followed to its end.
     pub(crate) fn ways(&mut self, exprs: &Exprs<'_>, blocks: &[i64], elected: usize) -> Option<()> {
         blocks.iter().try_for_each(|block| self.follow(exprs, *block, elected).map(drop))
     }
 
-    /// Follows a kernel for all values of a number of turns.
+    /// Follows a kernel for all values of a trip count.
     pub(crate) fn numbers(&mut self, exprs: &Exprs<'_>, of: Number, elected: usize) -> Option<()> {
         (self.held, self.late) = (None, BTreeSet::new());
         self.numbers_once(exprs, of, elected)?;
@@ -86,7 +87,7 @@ impl<'a> Follower<'a> {
         Some(())
     }
 
-    /// The same; threads come to the wait that is held as late as they can.
+    /// [`Follower::numbers`] for one choice of the delayed wait.
     fn numbers_once(&mut self, exprs: &Exprs<'_>, of: Number, elected: usize) -> Option<()> {
         let many = of.most.unwrap_or(i64::MAX).min(LARGE);
         let exprs = exprs.with(Nest::Outer, Given { id: Some(of.id), value: many, by: 0 });
@@ -102,7 +103,9 @@ impl<'a> Follower<'a> {
         while !self.go(&mut lead, true)? {
             let now = lead.snapshot();
             let mut before = seen.iter().enumerate().rev();
-            if let Some(again) = before.find_map(|(i, s)| now.since(s).map(|turns| (i, turns))) {
+            if let Some(again) =
+                before.find_map(|(i, s)| now.since(s).map(|iterations| (i, iterations)))
+            {
                 self.guess = Some(again);
                 return match self.is_alike(&exprs, of, elected, again)? {
                     true => Some(()),
@@ -110,32 +113,33 @@ impl<'a> Follower<'a> {
                 };
             }
             seen.push(now);
-            if seen.len() > MAX_TURNS {
+            if seen.len() > MAX_ITERATIONS {
                 return self.give_up();
             }
         }
-        // It ends before: each number is followed.
+        // The loop ends before a state repeats, so every trip count is followed.
         for value in of.least..=lead.tested.min(of.most.unwrap_or(i64::MAX)) {
             self.tail(&seen, &exprs.valued(value, 0), value)?;
         }
         Some(())
     }
 
-    /// Whether a state comes again after a first turn and so many more. Then a kernel is followed
-    /// for all values of a number of turns.
+    /// Whether the state after `first` iterations repeats after `iterations` more. If so, follows
+    /// the kernel for all values of the trip count.
     ///
-    /// A lead is followed for a large number. For a smaller one, threads go on from the last turn
-    /// up to which they do the same. Turns like those between the two equal states may be inserted
-    /// before them, so that a number that ends between the two stands for larger ones.
+    /// A leading machine is followed for a large trip count. For a smaller trip count, threads
+    /// continue from the last iteration up to which they behave alike. The iterations between the
+    /// two equal states may be inserted again before the end. So a trip count whose loop ends
+    /// between the two states represents larger trip counts.
     fn is_alike(
         &mut self,
         exprs: &Exprs<'_>,
         of: Number,
         elected: usize,
-        (first, turns): (usize, i64),
+        (first, iterations): (usize, i64),
     ) -> Option<bool> {
         let most = of.most.unwrap_or(i64::MAX);
-        let family = exprs.valued(exprs.given(Nest::Outer).value, turns);
+        let family = exprs.valued(exprs.given(Nest::Outer).value, iterations);
         let mut lead = self.lead(&family, 0, elected);
         let mut seen = vec![lead.snapshot()];
         for _ in 0..first {
@@ -144,35 +148,36 @@ impl<'a> Follower<'a> {
             }
             seen.push(lead.snapshot());
         }
-        lead.begin_stretch(turns);
+        lead.begin_stretch(iterations);
         let mut within = vec![];
-        for _ in 0..turns {
+        for _ in 0..iterations {
             within.push(lead.behind_stretch());
             if self.go(&mut lead, true)? {
                 return Some(false);
             }
         }
-        if lead.snapshot().since(&seen[first]) != Some(turns) {
+        if lead.snapshot().since(&seen[first]) != Some(iterations) {
             return Some(false);
         }
         let least = seen[first].least;
-        // What was decided may have been decided by the number itself.
+        // The trip count itself may have decided a condition.
         if least == i64::MAX {
             return Some(false);
         }
         for value in of.least..least.min(most.saturating_add(1)) {
             self.tail(&seen, &exprs.valued(value, 0), value)?;
         }
-        // Each class of numbers needs one into which turns are inserted, into later loops, too.
+        // Each residue class of trip counts needs one member into which iterations can be inserted,
+        // also in later loops.
         let mut alike = 0;
-        for value in least..least + 4 * turns + 16 {
-            if alike == turns || value > most {
+        for value in least..least + 4 * iterations + 16 {
+            if alike == iterations || value > most {
                 return Some(true);
             }
-            let all = self.tail(&within, &exprs.valued(value, turns), value)? == FOREVER;
+            let all = self.tail(&within, &exprs.valued(value, iterations), value)? == FOREVER;
             alike = if all { alike + 1 } else { 0 };
         }
-        Some(alike == turns)
+        Some(alike == iterations)
     }
 
     fn lead<'p, 'b>(&mut self, exprs: &'b Exprs<'p>, first: i64, elected: usize) -> Machine<'p, 'b>
@@ -186,7 +191,8 @@ impl<'a> Follower<'a> {
         lead
     }
 
-    /// Goes on to the end for a number of turns. Of how many others that holds.
+    /// Continues to the end for a trip count. Returns the number of larger trip counts for which
+    /// the result holds.
     fn tail(&mut self, seen: &[Snapshot<'_, '_>], exprs: &Exprs<'_>, n: i64) -> Option<u64> {
         let from = seen.iter().rev().find(|s| s.least <= n)?;
         let mut machine = from.machine.clone();
@@ -195,13 +201,13 @@ impl<'a> Follower<'a> {
         Some(machine.watch.number[Nest::Outer as usize].unwrap_or(0))
     }
 
-    /// Whether threads have come to their ends, or to the next turn; none if they cannot be
-    /// followed.
-    fn go(&mut self, machine: &mut Machine<'_, '_>, to_next_turn: bool) -> Option<bool> {
+    /// Continues until the threads end (true) or reach the next iteration (false). Returns none if
+    /// they cannot be followed.
+    fn go(&mut self, machine: &mut Machine<'_, '_>, to_next_iteration: bool) -> Option<bool> {
         machine.resume(self.serial, self.left);
         machine.pairs = std::mem::take(&mut self.pairs);
         let before = machine.steps();
-        let ended = machine.run(to_next_turn);
+        let ended = machine.run(to_next_iteration);
         self.left = self.left.saturating_sub(machine.steps() - before);
         self.serial = machine.serial();
         self.pairs = std::mem::take(&mut machine.pairs);
@@ -211,7 +217,7 @@ impl<'a> Follower<'a> {
             self.has_inserted &= inner.is_none_or(|n| n == FOREVER);
         }
         if self.refused.is_none() && self.pairs.is_refused() {
-            self.refused = Some(machine.turns());
+            self.refused = Some(machine.trip_counts());
         }
         if let Err(Stop::Limit(what)) = &ended {
             let help = "check a smaller kernel of the same form";
@@ -220,15 +226,15 @@ impl<'a> Follower<'a> {
         ended.ok().filter(|_| self.refused.is_none() || !machine.is_counted())
     }
 
-    /// Says that it is not known for all numbers.
+    /// Reports that the kernel is not decided for all trip counts.
     pub(crate) fn give_up<T>(&mut self) -> Option<T> {
-        let what = "how often its loops turn does not decide the same from some number on";
+        let what = "no trip count was found that represents all larger ones";
         self.pairs.fault(0, None, what, "give the symbols values", false);
         None
     }
 
-    /// Follows one way, to the distances by which loop variables moved over what was left out; none
-    /// where threads do not come to their ends.
+    /// Follows one control path. Returns the distances by which loop variables advanced over the
+    /// rounds that were left out, or none if the threads do not reach their ends.
     pub(crate) fn follow(
         &mut self,
         exprs: &Exprs<'_>,
@@ -237,8 +243,8 @@ impl<'a> Follower<'a> {
     ) -> Option<Vec<i64>> {
         (self.held, self.late) = (None, BTreeSet::new());
         let strides = self.follow_once(exprs, block, elected)?;
-        // Whether a wait that may come late may come too late shows where it comes as late as it
-        // can.
+        // A wait that may come late is delayed as long as possible, which shows whether it may come
+        // too late.
         for wait in std::mem::take(&mut self.late).into_iter().take(MAX_HELD) {
             self.held = Some(wait);
             self.follow_once(exprs, block, elected);
@@ -246,12 +252,12 @@ impl<'a> Follower<'a> {
         Some(strides)
     }
 
-    /// The same; threads come to the wait that is held as late as they can.
+    /// [`Follower::follow`] for one choice of the delayed wait.
     fn follow_once(&mut self, exprs: &Exprs<'_>, block: i64, elected: usize) -> Option<Vec<i64>> {
         self.serial = 0;
         self.pairs.restart();
         let mut machine = self.lead(exprs, block, elected);
-        machine.rounds.every_turn |= self.every_turn;
+        machine.rounds.every_iteration |= self.every_iteration;
         machine.rounds.are_shortest = self.wants_shortest;
         self.go(&mut machine, false)?;
         Some(std::mem::take(&mut machine.rounds.strides))

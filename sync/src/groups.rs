@@ -4,7 +4,8 @@ use crate::expr::{Env, Exprs};
 use crate::threads::Mask;
 use carbyne_ir::program::ThreadsId;
 
-/// The groups of a thread tensor; the innermost level is a group.
+/// The groups of a thread tensor. Each index of the outer levels selects a group; the innermost
+/// level enumerates its threads.
 #[derive(Debug)]
 pub(crate) struct Groups {
     pub(crate) groups: Vec<Vec<u16>>,
@@ -12,21 +13,21 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// The groups at a statement, where this lane of every warp is elected.
+    /// The groups at a statement, if `elected` is the elected lane of every warp.
     ///
     /// # Errors
-    /// Why it is not known who they are.
+    /// The reason why the threads are unknown.
     pub(crate) fn of(
         exprs: &Exprs<'_>,
         id: ThreadsId,
         env: &Env,
         elected: usize,
     ) -> Result<Groups, &'static str> {
-        const OUTSIDE: &str = "its threads are none of the block";
+        const OUTSIDE: &str = "its threads are not in the block";
         let program = exprs.program;
         let threads = &program.threads[id];
         let single = threads.each.is_some();
-        let unknown = "its threads are not known";
+        let unknown = "its threads are unknown";
         let first = match threads.elect.and_then(|of| program.threads[of].levels.last()) {
             Some(group) => {
                 let group = exprs.layout(group).ok_or(unknown)?;

@@ -1,18 +1,26 @@
-//! Proves that the accesses of a kernel are ordered by its synchronization, without executing it.
+//! Proves that synchronization orders the accesses of a kernel, without executing the kernel.
 //!
-//! [`check()`] takes a kernel that says who accesses what ([`is_atomic`]) and answers with a
-//! [`Report`]: for every pair of accesses that meet in an element, one of them writing, by
-//! different threads or by a thread and what it has started, a [`Verdict`]. An ordered pair comes
-//! with its certificate, the statements that pass the order on. The crate `carbyne-remedy` says the
-//! rest as errors and warnings, and of each statement which pairs it orders.
+//! [`check()`] takes a kernel in which every access is assigned to a thread ([`is_atomic`]) and
+//! returns a [`Report`]. Two accesses form a pair if they touch the same element, at least one of
+//! them writes, and different threads make them, or a thread and an asynchronous engine that it has
+//! started. The report has a [`Verdict`] for each pair. The verdict of an ordered pair contains its
+//! certificate: the statements that order it.
 //!
-//! The model stands in `docs/synchronization.md`.
+//! The checker *follows* the threads of a few representative blocks statement by statement. It
+//! tracks vector clocks, mbarrier phases and the last accesses of memory, but no data. The crate
+//! `carbyne-remedy` turns a report into errors, warnings and comments.
 //!
-//! Invariant: a pair is `Ordered` only if no schedule of the threads lets its accesses meet
-//! unordered. Invariant: every input ends in an answer. A limit that is reached is undecided, with
-//! the reason. Invariant: nothing here depends on an atom's name or on an architecture; atoms are
-//! read by their fields. Invariant: it shares no code with what places synchronization, nor with
-//! the simulator.
+//! `docs/synchronization.md` describes the model. Start to read at `check`, then `machine` (the
+//! threads of a cluster), `clocks` (vector clocks) and `memory` (the last accesses).
+//!
+//! Invariants:
+//!
+//! - A pair is `Ordered` only if every schedule of the threads orders its accesses.
+//! - Every input gets an answer. If the checker reaches a limit, the answer is `Undecided` and
+//!   states the limit.
+//! - No code here depends on the name of an atom or on an architecture; the checker reads the
+//!   fields of atoms.
+//! - The checker shares no code with the pass that places synchronization, nor with the simulator.
 
 #![warn(missing_docs)]
 
@@ -22,28 +30,28 @@ mod clock;
 mod clocks;
 mod differences;
 mod expr;
+mod fingerprint;
 mod follow;
 mod gcd;
 mod groups;
-mod kept;
-mod limits;
+mod in_bounds;
+mod increments;
+mod lockstep;
 mod machine;
 mod memory;
-mod motion;
 mod nested;
 mod owners;
 mod pages;
 mod pairs;
 mod phases;
 mod plan;
-mod print;
 mod regions;
 mod report;
 mod steps;
-mod strand;
 mod threads;
-mod turns;
+mod trip_counts;
 mod value;
+mod view_bounds;
 
 pub use check::{Limits, arch_of, check, is_atomic};
 pub use report::*;

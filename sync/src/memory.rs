@@ -1,43 +1,49 @@
-//! Who touched what last: for every granule of memory the last write, and the reads since.
+//! The last accesses of each granule of memory: the last write, and the reads and accumulations
+//! since.
+//!
+//! A *granule* is the unit in which the checker tracks memory: the largest piece that every access
+//! touches as a whole or not at all. A new access is compared with the recorded ones of its
+//! granule.
 
 use crate::clock::Agent;
 use crate::clocks::{Clocks, Engine};
-use crate::print::Print;
+use crate::fingerprint::Fingerprinter;
 use carbyne_ir::ast::AccumulateOp;
 
-/// By which way memory is accessed (PTX ISA, Memory Consistency Model: Proxies).
+/// The proxy of an access (PTX ISA, Memory Consistency Model: Proxies).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Proxy {
-    /// As threads do.
+    /// Accesses of threads.
     Generic,
-    /// As asynchronous instructions do.
+    /// Accesses of asynchronous instructions to shared memory.
     Async,
-    /// As the copy engine accesses global memory, for which `fence.async` does not stand.
+    /// Accesses of the copy engine to global memory. `fence.async` does not order them.
     Global,
 }
 
-/// What an access does.
+/// The effect of an access.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Does {
     Read,
     Write,
-    /// Accumulates by an operation: those by one operation are atomic and need no order.
+    /// Accumulates by an operation. Accumulations by the same operation are atomic and need no
+    /// order.
     Sum(u8),
 }
 
 impl Does {
-    /// A leaf writes its targets, or accumulates into them.
+    /// The effect of a leaf on its outputs.
     pub(crate) fn writing(accumulates: Option<AccumulateOp>) -> Does {
         accumulates.map_or(Does::Write, |op| Does::Sum(op as u8))
     }
 
-    /// Whether two accesses that do this need an order.
+    /// Whether two accesses with these effects need an order.
     #[inline]
     pub(crate) fn conflicts(self, other: Does) -> bool {
         self != other || self == Does::Write
     }
 
-    /// As a number.
+    /// The effect as a number.
     pub(crate) fn code(self) -> u32 {
         match self {
             Does::Read => 0,
@@ -47,22 +53,22 @@ impl Does {
     }
 }
 
-/// When an access is over.
+/// The event with which an access is complete.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum By {
-    /// At once, by these lanes of a warp, at a time of their class.
+    /// Complete at once: lanes of a warp made the access, at a time of their class.
     Lanes { lanes: u32, time: u32 },
-    /// When a batch of these lanes is waited for, or lands.
+    /// Complete when a batch of these lanes is waited for, or when its mbarrier phase completes.
     Batch { lanes: u32, engine: Engine, batch: u32, reading: bool },
-    /// When so many phases of an agent are complete.
+    /// Complete when this number of phases of an agent is complete.
     Phase { agent: Agent, phases: u32 },
 }
 
-/// An access.
+/// A recorded access.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) by: By,
-    /// Warp of the cluster.
+    /// The index of the warp in the cluster.
     pub(crate) warp: u32,
     pub(crate) proxy: Proxy,
     pub(crate) site: u32,
@@ -78,7 +84,7 @@ pub(crate) struct Access {
     pub(crate) record: Record,
 }
 
-/// The accesses of one granule: the last write, and what has been read or accumulated since.
+/// The recorded accesses of one granule: the last write, and the reads and accumulations since.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
     pub(crate) write: Option<Record>,
@@ -86,39 +92,39 @@ pub(crate) struct Cell {
 }
 
 impl Record {
-    fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
+    fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, clocks: &Clocks) {
         let proxy = u64::from(self.proxy != Proxy::Generic);
-        print.words(&[u64::from(self.site) << 1 | proxy, u64::from(self.buffer)]);
+        fingerprint.words(&[u64::from(self.site) << 1 | proxy, u64::from(self.buffer)]);
         match self.by {
             By::Lanes { lanes, time } => {
-                print.words(&[1, u64::from(self.warp) << 32 | u64::from(lanes)]);
+                fingerprint.words(&[1, u64::from(self.warp) << 32 | u64::from(lanes)]);
                 self.each_class(clocks, lanes, |class, _| {
-                    print.time(clocks.classes[class as usize].agent, time);
+                    fingerprint.time(clocks.classes[class as usize].agent, time);
                 });
             }
             By::Batch { lanes, engine, batch, reading } => {
                 let kind = 2 + engine as u64 * 2 + u64::from(reading);
-                print.words(&[kind, u64::from(self.warp) << 32 | u64::from(lanes)]);
+                fingerprint.words(&[kind, u64::from(self.warp) << 32 | u64::from(lanes)]);
                 self.each_class(clocks, lanes, |class, _| {
                     let class = &clocks.classes[class as usize];
-                    class.queue(engine).print_batch(print, class.agent, batch);
+                    class.queue(engine).fingerprint_batch(fingerprint, class.agent, batch);
                 });
             }
             By::Phase { agent, phases } => {
-                print.words(&[9, u64::from(self.warp) << 32 | u64::from(agent)]);
-                print.time(agent, phases);
+                fingerprint.words(&[9, u64::from(self.warp) << 32 | u64::from(agent)]);
+                fingerprint.time(agent, phases);
             }
         }
     }
 }
 
 impl Cell {
-    /// Everything that decides how accesses to come are related to it.
-    pub(crate) fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
-        print.words(&[u64::from(self.write.is_some()), self.others.len() as u64]);
+    /// Adds everything that decides the relation of this granule to future accesses.
+    pub(crate) fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, clocks: &Clocks) {
+        fingerprint.words(&[u64::from(self.write.is_some()), self.others.len() as u64]);
         for (does, record) in self.all() {
-            print.words(&[u64::from(does.code())]);
-            record.print(print, clocks);
+            fingerprint.words(&[u64::from(does.code())]);
+            record.fingerprint(fingerprint, clocks);
         }
     }
 
@@ -126,7 +132,7 @@ impl Cell {
         self.write.is_none() && self.others.is_empty()
     }
 
-    /// All accesses, with what they did.
+    /// All recorded accesses with their effects.
     #[inline]
     pub(crate) fn all(&self) -> impl Iterator<Item = (Does, &Record)> {
         let write = self.write.iter().map(|record| (Does::Write, record));
@@ -134,21 +140,21 @@ impl Cell {
     }
 }
 
-/// How an earlier access and a later one are related, the best first.
+/// The relation of an earlier access to a later one, from best to worst.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Relation {
-    /// One thread makes both, in its order.
+    /// One thread makes both, in program order.
     Same,
     Ordered,
     /// A fence between the proxies is missing.
     Unfenced,
     Unordered,
-    /// The earlier one is under way: nobody has waited for it.
+    /// The earlier access is in flight: no thread has waited for it.
     UnderWay,
 }
 
 impl Record {
-    /// How it and a later access are related.
+    /// The relation of this access to a later one.
     #[inline]
     pub(crate) fn relation(&self, clocks: &Clocks, later: &Access) -> Relation {
         let knows = &clocks.class(later.thread).knows;
@@ -208,7 +214,7 @@ impl Record {
         }
     }
 
-    /// The classes of some of its warp's lanes, each with which of them it has.
+    /// Calls `f` with each class that some of these lanes belong to, and with those lanes.
     #[inline]
     fn each_class(&self, clocks: &Clocks, lanes: u32, mut f: impl FnMut(u32, u32)) {
         if let Some(class) = clocks.of_warp(self.warp) {
@@ -230,12 +236,12 @@ impl Record {
         }
     }
 
-    /// The bit of a thread's lane; none of a thread of another warp.
+    /// The bit of a thread's lane; 0 for a thread of another warp.
     pub(crate) fn lane_of(&self, thread: u32) -> u32 {
         if thread / 32 == self.warp { 1 << (thread % 32) } else { 0 }
     }
 
-    /// A thread that makes it.
+    /// A thread that makes the access.
     pub(crate) fn thread(&self) -> u32 {
         match self.by {
             By::Lanes { lanes, .. } | By::Batch { lanes, .. } => {
@@ -245,7 +251,7 @@ impl Record {
         }
     }
 
-    /// Whether both are made at once, by one instruction of a warp.
+    /// Whether one instruction of a warp makes both accesses at once.
     #[inline]
     pub(crate) fn is_together(&self, later: &Access) -> bool {
         self.serial == later.record.serial && self.warp == later.record.warp
@@ -253,7 +259,7 @@ impl Record {
 }
 
 impl Cell {
-    /// Notes an access that has been checked, in the place of those that it comes after.
+    /// Records an access that has been checked. It replaces the recorded accesses that it follows.
     pub(crate) fn note(&mut self, clocks: &Clocks, Access { does, record, .. }: Access) {
         if does == Does::Write {
             self.write = Some(record);
@@ -289,9 +295,12 @@ impl Cell {
                     return;
                 }
             }
-            // Groups are complete in their order.
+            // Groups complete in order, so that the last one represents the earlier ones.
             By::Batch { lanes, engine, .. } if engine != Engine::Copies => {
-                let of = |old: &Record| matches!(old.by, By::Batch { lanes: l, engine: e, .. } if l == lanes && e == engine);
+                let of = |old: &Record| match old.by {
+                    By::Batch { lanes: l, engine: e, .. } => l == lanes && e == engine,
+                    _ => false,
+                };
                 self.others
                     .retain(|(did, old)| *did != does || old.warp != record.warp || !of(old));
             }

@@ -1,7 +1,8 @@
-//! Follows a kernel of nested loops for all inner numbers of turns, several of them at a time.
+//! Follows a kernel of nested loops for all inner trip counts, several at a time.
 //!
-//! An inner number does not depend on another one. Each is followed by itself, and results are
-//! taken in the order of the numbers: a report does not depend on how many threads there are.
+//! The inner trip counts are independent of each other. Each is followed separately, and the
+//! results are merged in the order of the trip counts. So the report does not depend on the number
+//! of host threads.
 
 use crate::expr::{Exprs, Given};
 use crate::follow::{Follower, LARGE};
@@ -9,47 +10,48 @@ use crate::gcd::gcd;
 use crate::pairs::Pairs;
 use crate::plan::{Plan, Refusal};
 use crate::steps::Nest;
-use crate::turns::{Number, Turns};
+use crate::trip_counts::{Number, TripCounts};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::parallel;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use std::collections::{BTreeSet, HashMap};
 
-/// Threads that follow inner numbers.
+/// The most host threads that follow inner trip counts.
 const MAX_THREADS: usize = 8;
-/// Longest distance between inner numbers of turns that are alike.
+/// The longest distance between inner trip counts that behave alike.
 const MAX_DISTANCE: i64 = 1 << 12;
 
-/// A kernel whose loops count their turns. Each thread that follows it makes its own expressions
-/// and its own plan.
+/// A kernel with free trip counts. Each host thread makes its own expressions and its own plan from
+/// this.
 #[derive(Copy, Clone)]
 pub(crate) struct Counted<'a> {
     pub(crate) program: &'a Program,
     pub(crate) kernel: SpecId,
     pub(crate) atoms: &'a AtomTable,
     pub(crate) owned: &'a BTreeSet<BufferId>,
-    pub(crate) turns: &'a Turns,
-    /// Threads of a block, and blocks of a cluster.
+    pub(crate) trip_counts: &'a TripCounts,
+    /// The number of threads of a block, and of blocks of a cluster.
     pub(crate) n_threads: usize,
     pub(crate) cluster: i64,
-    /// Accesses that are followed at most.
+    /// The most accesses that are followed.
     pub(crate) accesses: u64,
 }
 
 impl<'a> Counted<'a> {
     pub(crate) fn exprs(&self) -> Exprs<'a> {
-        Exprs::new(self.program, HashMap::new(), self.n_threads, false).counted(self.turns.clone())
+        Exprs::new(self.program, HashMap::new(), self.n_threads, false)
+            .counted(self.trip_counts.clone())
     }
 
     pub(crate) fn plan(&self, exprs: &Exprs<'_>) -> Result<Plan, Refusal> {
         Plan::new(exprs, self.kernel, self.atoms, self.owned)
     }
 
-    /// Follows a kernel for all values of two numbers of turns: for each value of the inner one for
-    /// all of the outer one, until turns may be inserted into all inner loops.
+    /// Follows a kernel for all values of two trip counts: for each value of the inner one, all
+    /// values of the outer one, until iterations can be inserted into all inner loops.
     ///
-    /// `again_from` is the inner number from which another lane is tried, until one stands for
-    /// larger ones.
+    /// `again_from` is the inner trip count from which another elected lane is tried, until one
+    /// trip count represents larger ones.
     pub(crate) fn nested(
         &self,
         follower: &mut Follower<'_>,
@@ -58,7 +60,7 @@ impl<'a> Counted<'a> {
         elected: usize,
         again_from: &mut Option<i64>,
     ) -> Option<()> {
-        // By how many turns an inner loop is alike.
+        // The number of iterations after which an inner loop repeats.
         let many = inner.most.unwrap_or(LARGE).min(inner.least.saturating_add(LARGE));
         let given = Given { id: Some(inner.id), value: many, by: 0 };
         let once = Given { id: Some(outer.id), value: 1, by: 0 };
@@ -76,7 +78,7 @@ impl<'a> Counted<'a> {
         let cores = parallel::cores().min(MAX_THREADS);
         let (mut alike, mut values) = (0, first..=last);
         loop {
-            // No more than may be needed.
+            // Follows no more trip counts than may be needed.
             let left = if alike > 0 || enough == 1 { enough - alike } else { i64::MAX };
             let some: Vec<i64> =
                 values.by_ref().take(left.min(2 * cores as i64) as usize).collect();
@@ -101,7 +103,7 @@ impl<'a> Counted<'a> {
         }
     }
 
-    /// Follows all outer numbers for one inner one.
+    /// Follows all outer trip counts for one inner trip count.
     fn shown(
         &self,
         (outer, inner): (Number, Number),
@@ -114,7 +116,8 @@ impl<'a> Counted<'a> {
         let given = Given { id: Some(inner.id), value: number, by: distance };
         let mut follower =
             Follower::new(&plan, self.atoms, self.kernel, self.cluster, self.accesses);
-        // Behind a distance of inner turns, so many outer ones make whole distances.
+        // After one distance of inner iterations, this number of outer iterations makes a whole
+        // number of distances.
         let first = distance / number.max(1) + 1;
         follower.guess = Some((first as usize, distance / gcd(distance, number).max(1)));
         let followed = follower.numbers(&exprs.with(Nest::Inner, given), outer, elected);
@@ -125,10 +128,11 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// What one inner number shows.
+/// The result for one inner trip count.
 struct Shown {
     number: i64,
-    /// Whether turns were inserted into all inner loops; none where it cannot be followed.
+    /// Whether iterations were inserted into all inner loops; none if the kernel cannot be
+    /// followed.
     inserted: Option<bool>,
     accesses: u64,
     refused: Option<[i64; 2]>,

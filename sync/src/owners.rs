@@ -1,13 +1,17 @@
-//! Global memory of which each element decides who accesses it, whatever the sizes are.
+//! Proves that no two threads access the same element of a buffer in global memory, for all sizes.
 //!
-//! The place of an access is a sum of multiples of coordinates: of the block, the thread, the turns
-//! of loops and the elements of the view. Of two accesses to one place the sums are equal. A sum
-//! whose small terms stay below what its large terms are multiples of is equal part by part, like a
-//! number digit by digit; a quotient and a remainder by one number give what was divided. Where so
-//! the block and the thread follow, no two threads meet: nothing in that memory has to be followed.
+//! The offset of an access is a sum of multiples of coordinates: of the block, the thread,
+//! iterations of loops and elements of the view. Two accesses to the same element have equal sums.
+//! If the small terms of the sums stay below the unit of the large terms, the sums are equal term
+//! by term, like numbers digit by digit. A quotient and a remainder by the same number determine
+//! their dividend. If the block and the thread follow from the offset in this way, no two threads
+//! access the same element, and the checker need not follow the buffer.
 //!
-//! What follows is kept as expressions that have one value in both accesses ([`Known`]). Symbols
-//! have; so has what is computed of such expressions. Inequalities are left to the prover, under
+//! Example: thread `t` of 128 threads of block `b` writes at offset 128·b + t. As t < 128, the
+//! offset determines b and t.
+//!
+//! The derivation collects expressions that have the same value in both accesses ([`Known`]).
+//! Symbols do, and so do expressions over such expressions. The prover decides inequalities under
 //! the facts of the program, the conditions around the access and the bounds of its view.
 
 use crate::gcd::gcd;
@@ -22,14 +26,15 @@ use carbyne_ir::program::{
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Most statements that access a buffer.
+/// The most statements that access a buffer.
 const MAX_ACCESSES: usize = 64;
-/// Most rounds in which expressions follow from others.
+/// The most rounds of deriving known expressions from others.
 const MAX_ROUNDS: usize = 16;
-/// Deepest expression that is looked into.
+/// The deepest expression that is examined.
 const MAX_DEPTH: usize = 32;
 
-/// The buffers in global memory that a kernel writes and in which no two threads meet.
+/// The buffers in global memory that a kernel writes and in which no two threads access the same
+/// element.
 pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<BufferId> {
     let Some(exec) = p.specs[kernel].exec else { return BTreeSet::new() };
     let mut finder = Finder {
@@ -38,7 +43,7 @@ pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<
         around: p.assumptions(),
         loops: HashMap::new(),
         role: None,
-        turns: vec![],
+        iterations: vec![],
         ends: vec![],
         found: Found::default(),
     };
@@ -63,28 +68,28 @@ pub(crate) fn owned(p: &Program, kernel: SpecId, atoms: &AtomTable) -> BTreeSet<
     found.written.iter().copied().filter(is_owned).collect()
 }
 
-/// What a statement accesses of a buffer.
+/// An access of a statement to a buffer.
 #[derive(Clone)]
 struct Access {
-    /// The place, in scalars of the buffer, of the roots: the block, the thread, turns of loops,
-    /// elements of the view.
+    /// The offset, in scalars of the buffer, as an expression of the block, the thread, iterations
+    /// and elements of the view.
     place: Dim,
-    /// What is at least zero where the access is made.
+    /// Expressions that are at least zero where the access happens.
     holds: Assumptions,
-    /// How often the loops around have turned.
-    turns: Vec<VarId>,
-    /// The threads that access it, if there is one or they have a stride, and the number of a
-    /// thread among them.
+    /// The iteration counters of the enclosing loops.
+    iterations: Vec<VarId>,
+    /// The executing threads and the number of a thread among them, if there is one thread or if
+    /// the threads have a stride.
     part: Option<(ThreadsId, Dim)>,
-    /// Answers of the prover: whether an expression is at least zero and below another one there.
+    /// Cached answers of the prover: whether an expression is at least zero and below another one.
     within: RefCell<HashMap<(Dim, Dim), bool>>,
-    /// Whether two accesses by the thread are in the order of the text: neither goes on after its
-    /// statement, and it is the same thread for certain.
+    /// Whether two such accesses of a thread are in program order: the access is synchronous, and
+    /// the executing thread is certain.
     certain: bool,
 }
 
 impl Access {
-    /// Whether an expression is at least zero and below another one where the access is made.
+    /// Whether an expression is at least zero and below another one where the access happens.
     fn is_within(&self, arena: &ExprArena, dim: Dim, end: Dim) -> bool {
         *self.within.borrow_mut().entry((dim, end)).or_insert_with(|| {
             is_natural(arena, dim, &self.holds)
@@ -93,14 +98,14 @@ impl Access {
     }
 }
 
-/// Threads that are equally far from each other.
+/// Threads at equal distances.
 #[derive(Copy, Clone)]
 struct Role {
     /// The variable of the block's threads.
     thread: VarId,
     /// The first thread.
     first: Dim,
-    /// How far each is from the one before it.
+    /// The distance of consecutive threads.
     step: i64,
     /// The number of a thread: a variable with a known range.
     behind: (VarId, Dim),
@@ -111,24 +116,24 @@ struct Finder<'p> {
     p: &'p Program,
     atoms: &'p AtomTable,
     around: Assumptions,
-    /// Loop variables by what they count.
+    /// Loop variables as expressions of iteration counters.
     loops: HashMap<VarId, Dim>,
     /// The threads that execute the statement, if they are a part of the block.
     role: Option<Role>,
-    turns: Vec<VarId>,
-    /// What coordinates are below.
+    iterations: Vec<VarId>,
+    /// Upper bounds of coordinates.
     ends: Vec<Dim>,
     found: Found,
 }
 
-/// The accesses of a kernel, by buffer, and buffers that cannot be decided.
+/// The accesses of a kernel by buffer, and the buffers that cannot be decided.
 #[derive(Default)]
 struct Found {
-    /// Integers of the caller's memory: variable, buffer and place.
+    /// Integers of the caller's memory: variable, buffer and index.
     elements: Vec<(VarId, BufferId, Dim)>,
     accesses: BTreeMap<BufferId, Vec<Access>>,
     written: BTreeSet<BufferId>,
-    /// Buffers with an access whose place is not known.
+    /// Buffers with an access at an unknown offset.
     lost: HashSet<BufferId>,
     /// Whether statements were left out.
     too_deep: bool,
@@ -145,7 +150,7 @@ impl<'p> Finder<'p> {
         let Some((a, room)) = a.and_then(|a| Some((a, room(arena, a, b)?))) else { return };
         self.around.push(arena, room);
         self.ends.push(b);
-        // None of the factors of what is above zero is zero.
+        // If a product is positive, none of its factors is zero.
         let ids = factors(arena, b).1;
         let natural = |id: &ExprId| arena.range(Dim::Expr(*id)).0.is_some_and(|lo| lo >= 0);
         if ids.iter().all(natural) && is_natural(arena, a, &self.around) {
@@ -154,8 +159,8 @@ impl<'p> Finder<'p> {
         }
     }
 
-    /// What holds of quotients by sizes: where *x* is below *s·v*, *k* times the quotient by *k·s*
-    /// is below *v*.
+    /// Facts about quotients by sizes: if *x* is below *s·v*, then *k* times the quotient of *x* by
+    /// *k·s* is below *v*.
     fn divisions(&self, dim: Dim, holds: &mut Assumptions) {
         let arena = &self.p.arena;
         for (x, by) in quotients(arena, dim) {
@@ -167,7 +172,7 @@ impl<'p> Finder<'p> {
                 let product = |n: i64, ids: &[ExprId]| {
                     ids.iter().try_fold(Dim::Const(n), |all, id| arena.mul(all, Dim::Expr(*id)))
                 };
-                // The end itself, or that of a quotient by the number it is a multiple of.
+                // The bound itself, or that of a quotient by the numeric factor of the bound.
                 let found = [1, n].into_iter().find_map(|n| {
                     let end = product(n, &all).ok()?;
                     let is_below = prove::less(arena, x, end, holds).is_true();
@@ -181,7 +186,7 @@ impl<'p> Finder<'p> {
         }
     }
 
-    /// A new coordinate from zero on.
+    /// A fresh coordinate, counted from zero.
     fn fresh(&self, extent: Option<i64>) -> Option<(VarId, Dim)> {
         let hi = extent.map(|n| n.saturating_sub(1));
         let arena = &self.p.arena;
@@ -189,7 +194,7 @@ impl<'p> Finder<'p> {
         Some((arena.var_id(dim)?, dim))
     }
 
-    /// An expression of the roots.
+    /// An expression in terms of the block, the thread and iterations.
     fn rooted(&self, dim: Dim, depth: usize) -> Option<Dim> {
         let own = |v: VarId| match self.p.vars.get(&v) {
             _ if depth > MAX_DEPTH => None,
@@ -199,7 +204,8 @@ impl<'p> Finder<'p> {
         };
         let arena = &self.p.arena;
         let dim = arena.substitute(dim, &own).ok()?;
-        // This removes a remainder whose dividend is below its divisor.
+        // Substituting the number of the thread removes remainders whose dividend is below the
+        // divisor.
         let Some(role @ Role { thread, first, step, behind: (var, behind) }) = self.role else {
             return Some(dim);
         };
@@ -242,9 +248,9 @@ impl<'p> Finder<'p> {
                         }
                     }
                 }
-                self.turns.push(turn);
+                self.iterations.push(turn);
                 self.stmts(body, depth + 1);
-                self.turns.pop();
+                self.iterations.pop();
             }
             StmtKind::If { cond, then, otherwise } => {
                 for (a, op, b) in cond {
@@ -340,7 +346,8 @@ impl<'p> Finder<'p> {
         }
     }
 
-    /// Of a box, what lies in the tensor of its map alone is accessed.
+    /// Assumes that the element of a box lies in the tensor of its tensor map, since nothing else
+    /// is accessed.
     fn inside(
         &self,
         map: MapId,
@@ -350,7 +357,7 @@ impl<'p> Finder<'p> {
     ) -> Option<()> {
         let (arena, map) = (&self.p.arena, &self.p.maps[map]);
         for (mode, (at, extent)) in at.iter().zip(&map.extents).enumerate() {
-            // Modes of the view are in the order of the text.
+            // The modes of the view are in the order of the text.
             let own =
                 if map.first_fastest { mode } else { map.extents.len().checked_sub(mode + 1)? };
             let element = elements.iter().find(|(i, _)| *i == own).map_or(Dim::Const(0), |e| e.1);
@@ -367,7 +374,7 @@ impl<'p> Finder<'p> {
         let by = spec.exec?.threads;
         let threads = &p.threads[by];
         let each = threads.each.is_some();
-        // One thread, and the same one in each turn.
+        // The executor is one thread, and the same thread in each iteration.
         let of = threads.each.unwrap_or(by);
         let all = &p.threads[of];
         let alone = all.own == 0
@@ -379,7 +386,7 @@ impl<'p> Finder<'p> {
         let mut holds = self.around.clone();
         let arena = &p.arena;
         let mut place = self.rooted(tensor.offset, 0)?;
-        // Of each bound the coordinate of an element.
+        // For each bound, the coordinate of an element.
         let mut along: Vec<Dim> = vec![];
         for bound in &tensor.bounds {
             along.push(self.rooted(bound.offset, 0)?);
@@ -427,33 +434,33 @@ impl<'p> Finder<'p> {
             _ => None,
         };
         let certain = at_once && threads.elect.is_none() && all.elect.is_none();
-        let (turns, within) = (self.turns.clone(), RefCell::default());
-        Some(Access { place, holds, turns, part, within, certain })
+        let (iterations, within) = (self.iterations.clone(), RefCell::default());
+        Some(Access { place, holds, iterations, part, within, certain })
     }
 }
 
-/// A sum of multiples of atoms, by what they are multiples of: products of sizes. The constant is a
-/// multiple of 1.
+/// A sum of multiples of base expressions, grouped by the product of sizes that multiplies them.
+/// The constant belongs to the empty product.
 type Sum = BTreeMap<Vec<ExprId>, Terms>;
 
-/// Multiples of atoms that are no sums themselves, and the constant.
-type Terms = BTreeMap<Atom, i64>;
+/// Multiples of base expressions, and the constant. A base is an expression that is not a sum.
+type Terms = BTreeMap<Base, i64>;
 
-/// An expression that is no sum; none for 1.
-type Atom = Option<ExprId>;
+/// An expression that is not a sum; none stands for 1.
+type Base = Option<ExprId>;
 
-fn dim_of(atom: Atom) -> Dim {
-    atom.map_or(Dim::Const(1), Dim::Expr)
+fn dim_of(base: Base) -> Dim {
+    base.map_or(Dim::Const(1), Dim::Expr)
 }
 
-/// What has one value in any two accesses to one place.
+/// Expressions that have the same value in any two accesses to the same element.
 struct Known<'a> {
     p: &'a Program,
     accesses: &'a [Access],
     found: &'a Found,
     vars: HashSet<VarId>,
     dims: BTreeSet<ExprId>,
-    /// Sums that are equal, of which no part is known to be: of each access.
+    /// Equal sums of which no term is known: one for each access.
     open: Vec<Vec<Terms>>,
 }
 
@@ -463,8 +470,8 @@ impl<'a> Known<'a> {
         Known { p, accesses, found, vars, dims, open }
     }
 
-    /// Whether the place of an access decides the block and the thread, and of accesses in no order
-    /// which one it is.
+    /// Whether the offset of an access determines the block and the thread, and for accesses
+    /// without program order also which access it is.
     fn decide(mut self, one_block: bool) -> bool {
         let accesses = self.accesses;
         let sums: Option<Vec<Sum>> = accesses.iter().map(|a| self.sum(a.place, 0)).collect();
@@ -485,8 +492,9 @@ impl<'a> Known<'a> {
         });
         let by_thread = has(|kind| matches!(kind, VarKind::Thread(_)))
             && accesses.iter().all(|a| a.part.is_none_or(|(_, number)| number != Dim::Const(0)));
-        let turns = || accesses.iter().flat_map(|a| &a.turns).all(|v| self.vars.contains(v));
-        let ordered = accesses.iter().all(|a| a.certain) || accesses.len() == 1 && turns();
+        let iterations =
+            || accesses.iter().flat_map(|a| &a.iterations).all(|v| self.vars.contains(v));
+        let ordered = accesses.iter().all(|a| a.certain) || accesses.len() == 1 && iterations();
         block && (by_number || by_thread) && ordered
     }
 
@@ -495,8 +503,8 @@ impl<'a> Known<'a> {
         if depth > MAX_DEPTH {
             return None;
         }
-        let one = |scale: Vec<ExprId>, atom: Atom, by: i64| {
-            Some(Sum::from([(scale, Terms::from([(atom, by)]))]))
+        let one = |scale: Vec<ExprId>, base: Base, by: i64| {
+            Some(Sum::from([(scale, Terms::from([(base, by)]))]))
         };
         let id = match dim {
             Dim::Const(0) => return Some(Sum::new()),
@@ -516,14 +524,14 @@ impl<'a> Known<'a> {
                 let mut out = Sum::new();
                 for (s, x, i) in each(&left) {
                     for (t, y, j) in each(&right) {
-                        let atom = match (x, y) {
+                        let base = match (x, y) {
                             (x, None) => x,
                             (None, y) => y,
                             _ => return one(vec![], Some(id), 1),
                         };
                         let mut scale = [s, t].concat();
                         scale.sort_unstable();
-                        add(&mut out, one(scale, atom, i.checked_mul(j)?)?, 1)?;
+                        add(&mut out, one(scale, base, i.checked_mul(j)?)?, 1)?;
                     }
                 }
                 Some(out)
@@ -533,19 +541,19 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Whether an expression has symbols alone.
+    /// Whether an expression depends on symbols alone.
     fn is_size(&self, dim: Dim) -> bool {
         let is_symbol = |v: &VarId| matches!(self.p.vars.get(v), Some(VarKind::Symbol));
         self.p.arena.vars_of(dim).iter().all(is_symbol)
     }
 
-    /// The sums of all accesses are equal: so are the multiples of each size, where those of
-    /// smaller ones are below it.
+    /// Splits equal sums by sizes: the multiples of each size are equal if the terms with smaller
+    /// sizes stay below it.
     fn scales(&mut self, sums: &[Sum]) -> Option<()> {
         let mut scales: Vec<&Vec<ExprId>> = sums.iter().flat_map(|s| s.keys()).collect();
         scales.sort_by_key(|s| (s.len(), *s));
         scales.dedup();
-        // Of a size that may be 0 multiples are equal, whatever they are multiplied by.
+        // If a size may be 0, its multiples are equal whatever their factors are.
         let is_positive = |id: &ExprId| {
             let arena = &self.p.arena;
             let holds = |a: &Access| at_most(arena, Dim::Const(1), Dim::Expr(*id), &a.holds);
@@ -564,7 +572,7 @@ impl<'a> Known<'a> {
             for id in without(large, small)? {
                 ratio = self.p.arena.mul(ratio, Dim::Expr(id)).ok()?;
             }
-            // All smaller ones together are below a multiple of this one.
+            // The sum of all smaller terms is below one unit of the larger ones.
             let unit = unit(small);
             for (sum, access) in sums.iter().zip(self.accesses) {
                 let own = self.dim(&of(sum, small))?;
@@ -584,29 +592,29 @@ impl<'a> Known<'a> {
     /// Terms as one expression.
     fn dim(&self, terms: &Terms) -> Option<Dim> {
         let arena = &self.p.arena;
-        terms.iter().try_fold(Dim::Const(0), |sum, (atom, by)| {
-            arena.add(sum, arena.mul(dim_of(*atom), Dim::Const(*by)).ok()?).ok()
+        terms.iter().try_fold(Dim::Const(0), |sum, (base, by)| {
+            arena.add(sum, arena.mul(dim_of(*base), Dim::Const(*by)).ok()?).ok()
         })
     }
 
-    /// The terms of all accesses have equal sums.
+    /// Derives known expressions from terms whose sums are equal in all accesses.
     fn terms(&mut self, mut all: Vec<Terms>, depth: usize) {
         let mut constant = None;
         if let [first, others @ ..] = &all[..] {
-            let is_out = |(atom, by): &(&Atom, &i64)| {
-                self.is_known(dim_of(**atom), 0) && others.iter().all(|t| t.get(*atom) == Some(*by))
+            let is_out = |(base, by): &(&Base, &i64)| {
+                self.is_known(dim_of(**base), 0) && others.iter().all(|t| t.get(*base) == Some(*by))
             };
-            let out: Vec<Atom> = first.iter().filter(is_out).map(|(atom, _)| *atom).collect();
+            let out: Vec<Base> = first.iter().filter(is_out).map(|(base, _)| *base).collect();
             constant = first.get(&None).copied().filter(|_| out.contains(&None));
-            all.iter_mut().for_each(|t| t.retain(|atom, _| !out.contains(atom)));
+            all.iter_mut().for_each(|t| t.retain(|base, _| !out.contains(base)));
         }
         let same = all.iter().all(|t| *t == all[0]);
         if depth > MAX_DEPTH || all.iter().all(Terms::is_empty) {
             return;
         }
-        if same && let Some((atom, _)) = all[0].first_key_value().filter(|_| all[0].len() == 1) {
-            if let Some(id) = *atom {
-                self.atom(id, depth + 1);
+        if same && let Some((base, _)) = all[0].first_key_value().filter(|_| all[0].len() == 1) {
+            if let Some(id) = *base {
+                self.base(id, depth + 1);
             }
             return;
         }
@@ -627,8 +635,8 @@ impl<'a> Known<'a> {
             };
             let moves =
                 parts.iter().any(|p| !p.0.is_empty()) && parts.iter().any(|p| !p.1.is_empty());
-            // Also with the common constant: places of a role count from its first thread. All
-            // accesses have it, or none.
+            // The common constant may belong to the low part: offsets of a role count from its
+            // first thread. All accesses have the constant, or none.
             let is_cut = || are_below(None) || constant.is_some() && are_below(constant);
             if moves && is_cut() {
                 let (high, low) = parts.into_iter().unzip();
@@ -644,8 +652,8 @@ impl<'a> Known<'a> {
     /// Whether a sum is at least zero and below a number.
     fn is_below(&self, terms: &Terms, most: i64, access: &Access) -> bool {
         let cx = &self.p.arena;
-        let range = terms.iter().try_fold((0i64, 0i64), |(lo, hi), (atom, by)| {
-            let (a, b) = cx.range(dim_of(*atom));
+        let range = terms.iter().try_fold((0i64, 0i64), |(lo, hi), (base, by)| {
+            let (a, b) = cx.range(dim_of(*base));
             let (a, b) = (a?.checked_mul(*by)?, b?.checked_mul(*by)?);
             Some((lo.checked_add(a.min(b))?, hi.checked_add(a.max(b))?))
         });
@@ -659,14 +667,15 @@ impl<'a> Known<'a> {
         access.is_within(cx, dim, Dim::Const(most))
     }
 
-    /// A row of consecutive parts: where a part begins, and a number below its length.
+    /// Handles terms of consecutive parts (`splits`): the beginning of a part plus a number below
+    /// its length determine the part.
     fn splits(&mut self, terms: &Terms, depth: usize) -> bool {
         let cx = &self.p.arena;
         let place = |v: VarId| self.found.elements.iter().find(|(var, ..)| *var == v).copied();
-        let begin = terms.iter().filter(|(_, by)| **by == 1).find_map(|(atom, _)| {
-            let (_, buffer, at) = place(cx.var_id(dim_of(*atom))?)?;
+        let begin = terms.iter().filter(|(_, by)| **by == 1).find_map(|(base, _)| {
+            let (_, buffer, at) = place(cx.var_id(dim_of(*base))?)?;
             let fixed = self.p.buffers[buffer].splits && !self.found.written.contains(&buffer);
-            fixed.then_some((*atom, buffer, at))
+            fixed.then_some((*base, buffer, at))
         });
         let Some((begin, buffer, at)) = begin else { return false };
         let next = |(var, other, place): &(VarId, BufferId, Dim)| {
@@ -687,7 +696,7 @@ impl<'a> Known<'a> {
         inside
     }
 
-    /// An expression has one value.
+    /// Records that an expression has one value.
     fn equal(&mut self, dim: Dim, depth: usize) {
         if depth > MAX_DEPTH {
             return;
@@ -704,8 +713,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// An atom has one value.
-    fn atom(&mut self, id: ExprId, depth: usize) {
+    /// Records that a base expression has one value.
+    fn base(&mut self, id: ExprId, depth: usize) {
         if depth > MAX_DEPTH || !self.dims.insert(id) {
             return;
         }
@@ -714,7 +723,7 @@ impl<'a> Known<'a> {
         match cx.node(id) {
             Node::Var(v) => {
                 self.vars.insert(v);
-                // Equal elements of a tensor whose elements differ are one element.
+                // If the elements of a tensor are distinct, equal elements have equal indices.
                 let element = self.found.elements.iter().find(|(var, ..)| *var == v);
                 if let Some((_, _, at)) = element.filter(|(_, buffer, _)| self.differ(*buffer)) {
                     self.equal(*at, depth + 1);
@@ -728,7 +737,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Whether no two elements of the caller's integers are equal: so the tensor says, and no
+    /// Whether the integers of a buffer are pairwise distinct: the tensor states `distinct`, and no
     /// kernel writes it.
     fn differ(&self, buffer: BufferId) -> bool {
         let writes = |k: &SpecId| {
@@ -759,10 +768,10 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What follows from quotients, remainders and sums with one value.
+    /// Derives further expressions from known quotients, remainders and sums.
     fn follow(&mut self) {
         let cx = &self.p.arena;
-        // Of each expression the numbers by which its remainders are known.
+        // For each expression, the divisors by which its remainders are known.
         let mut remainders: BTreeMap<ExprId, Vec<Dim>> = BTreeMap::new();
         let note = |x: ExprId, by: Dim, all: &mut BTreeMap<ExprId, Vec<Dim>>| {
             let own = all.entry(x).or_default();
@@ -779,7 +788,7 @@ impl<'a> Known<'a> {
                     continue;
                 }
                 note(*x, *by, &mut remainders);
-                // The quotient by a number, of which the remainder is known, too.
+                // A quotient by a number by which the remainder is known, too.
                 if let Node::Div(Dim::Expr(whole), unit) = cx.node(*x)
                     && remainders.get(&whole).is_some_and(|all| all.contains(&unit))
                     && let Ok(both) = cx.mul(unit, *by)
@@ -801,8 +810,8 @@ impl<'a> Known<'a> {
                 let whole = self.accesses.iter().all(|a| a.is_within(cx, x, *by));
                 if whole {
                     found.push(x);
-                } else if let Some(atom) = self.turned(x, *by) {
-                    found.push(atom);
+                } else if let Some(base) = self.turned(x, *by) {
+                    found.push(base);
                 }
             }
         }
@@ -814,23 +823,23 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Of a sum whose remainder is known the one part that is not, where it has no more values than
-    /// there are remainders.
+    /// The single unknown term of a sum whose remainder is known, if the term has no more values
+    /// than there are remainders.
     fn turned(&self, x: Dim, by: Dim) -> Option<Dim> {
         let sum = self.sum(x, 0)?;
         let open: Vec<(&[ExprId], Dim, i64)> = each(&sum)
-            .map(|(scale, atom, by)| (scale, dim_of(atom), by))
-            .filter(|(_, atom, _)| !self.is_known(*atom, 0))
+            .map(|(scale, base, by)| (scale, dim_of(base), by))
+            .filter(|(_, base, _)| !self.is_known(*base, 0))
             .collect();
-        let [(scale, atom, 1 | -1)] = open[..] else { return None };
-        let (lo, hi) = self.p.arena.range(atom);
+        let [(scale, base, 1 | -1)] = open[..] else { return None };
+        let (lo, hi) = self.p.arena.range(base);
         let fits = hi?.checked_sub(lo?)? < by.as_const()?;
-        (scale.is_empty() && fits).then_some(atom)
+        (scale.is_empty() && fits).then_some(base)
     }
 }
 
-/// Each term of a sum: what it is a multiple of, the atom, how many times.
-fn each(sum: &Sum) -> impl Iterator<Item = (&[ExprId], Atom, i64)> {
+/// The terms of a sum: product of sizes, base expression, factor.
+fn each(sum: &Sum) -> impl Iterator<Item = (&[ExprId], Base, i64)> {
     sum.iter().flat_map(|(scale, terms)| terms.iter().map(move |(a, by)| (&scale[..], *a, *by)))
 }
 
@@ -838,8 +847,8 @@ fn each(sum: &Sum) -> impl Iterator<Item = (&[ExprId], Atom, i64)> {
 fn add(to: &mut Sum, more: Sum, by: i64) -> Option<()> {
     for (scale, terms) in more {
         let own = to.entry(scale).or_default();
-        for (atom, n) in terms {
-            let old = own.entry(atom).or_insert(0);
+        for (base, n) in terms {
+            let old = own.entry(base).or_insert(0);
             *old = old.checked_add(n.checked_mul(by)?)?;
         }
         own.retain(|_, n| *n != 0);
@@ -848,27 +857,27 @@ fn add(to: &mut Sum, more: Sum, by: i64) -> Option<()> {
     Some(())
 }
 
-/// The multiples of a number among terms, divided by it, and the others. The constant is divided
-/// between them.
+/// Splits terms into multiples of a number, divided by the number, and the rest. The constant is
+/// split, too.
 fn cut_at(terms: &Terms, cut: i64) -> (Terms, Terms) {
     let (mut high, mut low) = (Terms::new(), Terms::new());
-    for (atom, by) in terms {
+    for (base, by) in terms {
         let (times, rest) = (by.div_euclid(cut), by.rem_euclid(cut));
         match rest {
-            0 => drop(high.insert(*atom, times)),
-            _ if atom.is_none() => {
+            0 => drop(high.insert(*base, times)),
+            _ if base.is_none() => {
                 low.insert(None, rest);
                 if times != 0 {
                     high.insert(None, times);
                 }
             }
-            _ => drop(low.insert(*atom, *by)),
+            _ => drop(low.insert(*base, *by)),
         }
     }
     (high, low)
 }
 
-/// Factors without some of them; none where those are not among them.
+/// Factors without some of them; none if those are not among them.
 fn without(all: &[ExprId], some: &[ExprId]) -> Option<Vec<ExprId>> {
     let mut rest = all.to_vec();
     for id in some {
@@ -878,7 +887,7 @@ fn without(all: &[ExprId], some: &[ExprId]) -> Option<Vec<ExprId>> {
     Some(rest)
 }
 
-/// `b - a - 1`, which is at least zero where the first is below the second.
+/// `b - a - 1`, which is at least zero if `a` is below `b`.
 fn room(arena: &ExprArena, a: Dim, b: Dim) -> Option<Dim> {
     arena.sub(arena.sub(b, a).ok()?, Dim::Const(1)).ok()
 }

@@ -1,19 +1,19 @@
-//! What is known of granules of global memory, in pages: what a block touches lies together, and is
-//! found without much looking.
+//! A sparse array of cells for granules of global memory, in pages. The granules that a block
+//! touches are close together, so most lookups hit the last page.
 
 use std::collections::BTreeMap;
 
-/// Cells of a page.
+/// The number of cells of a page.
 const PAGE: i64 = 16;
 
-/// A page, and which of its cells have been touched, a bit each.
+/// A page, and a bit for each of its cells that has been touched.
 #[derive(Clone, Debug)]
 struct Page<T> {
     cells: Vec<T>,
     touched: u16,
 }
 
-/// Cells by their number.
+/// Cells by index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages<T> {
     index: BTreeMap<i64, usize>,
@@ -23,12 +23,12 @@ pub(crate) struct Pages<T> {
 }
 
 impl<T: Clone + Default> Pages<T> {
-    /// How many cells have been touched.
+    /// The number of touched cells.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// A cell that is going to be touched.
+    /// The cell of a granule, which becomes touched.
     #[inline]
     pub(crate) fn touch(&mut self, key: i64) -> Option<&mut T> {
         let (page, at) = (key.div_euclid(PAGE), key.rem_euclid(PAGE));
@@ -46,7 +46,7 @@ impl<T: Clone + Default> Pages<T> {
         page.cells.get_mut(at as usize)
     }
 
-    /// Those that have been touched, by their numbers.
+    /// The touched cells, by index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, &T)> {
         let pages = self.index.iter().filter_map(|(page, i)| Some((page, self.pages.get(*i)?)));
         pages.flat_map(|(number, page)| {

@@ -1,4 +1,4 @@
-//! The pairs that were found, and what is wrong.
+//! The pairs and faults found so far.
 
 use crate::blocks::Meeting;
 use crate::clocks::{Clocks, Engine, Open, Way};
@@ -12,27 +12,28 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Ways in which one pair is ordered that are kept.
+/// The most certificates that are kept for a pair.
 const MAX_WAYS: usize = 4;
-/// Pairs that are kept.
+/// The most pairs that are kept.
 const MAX_PAIRS: usize = 1 << 14;
-/// The first times of a pair for each of which it is looked at how it is ordered.
+/// The number of first occurrences of a pair for which a certificate is looked up.
 const SAMPLED: u64 = 16;
-/// Faults that are kept.
+/// The most faults that are kept.
 const MAX_FAULTS: usize = 64;
 
-const UNSURE: &str = "where tiles end depends on what is not known";
+const UNSURE: &str = "where the tile ends depends on an unknown value";
 
-/// Two statements and what they do: first statement, what it does, in whose time; second statement.
+/// The identity of a pair: statement, effect and agent of the first access, the same of the second
+/// access, and both buffers.
 pub(crate) type Key = (u32, Does, AgentKind, u32, Does, AgentKind, u32, u32);
 
-/// Whether the time of something that comes again is one for which it is looked at how it is
-/// ordered: the first times, and some later ones.
+/// Whether to look up a certificate for this occurrence: for the first ones, and for some later
+/// ones.
 fn is_sampled(times: u64) -> bool {
     times <= SAMPLED || times.is_power_of_two()
 }
 
-/// Adds a way to those that are known.
+/// Adds a certificate to the known ones.
 fn add(ways: &mut Vec<Way>, new: Way) {
     let same = |old: &Way| old.steps == new.steps && old.distance == new.distance;
     match ways.iter().position(same) {
@@ -47,17 +48,17 @@ fn add(ways: &mut Vec<Way>, new: Way) {
     }
 }
 
-/// Two accesses to registers, or to an mbarrier: statements and what they do, buffers, agents.
+/// Two accesses to registers or to an mbarrier: statements and effects, buffers, agents.
 pub(crate) type OwnPair = ((u32, Does), (u32, Does), (u32, u32), (AgentKind, AgentKind));
 
-/// What is kept in order beside accesses: what, by which statement, of which buffer.
+/// An order beside those of pairs: its kind, statement and buffer.
 pub(crate) type Kept = (Keeps, u32, u32);
 
-/// The loops around an access: the first statement of the body, the variable, and the number of the
-/// turn among the followed ones.
+/// The loops around an access: the first statement of the body, the variable, and the number of
+/// iterations followed so far.
 pub(crate) type Position = Arc<[(Option<StmtId>, VarId, u64)]>;
 
-/// What is known of a pair so far.
+/// The findings about a pair so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(crate) times: u64,
@@ -66,12 +67,13 @@ pub(crate) struct Known {
     pub(crate) ways: Vec<Way>,
     pub(crate) threads: (u32, u32),
     pub(crate) at: String,
-    /// Where it is not ordered: why the first is under way, and turns of which loop lie between.
+    /// If the pair is not ordered: the reason why the first access is in flight, and the loop whose
+    /// iterations lie between the accesses.
     pub(crate) open: Option<Open>,
-    pub(crate) turns: Option<(VarId, i64)>,
+    pub(crate) across: Option<(VarId, i64)>,
 }
 
-/// A fault of a synchronization.
+/// A fault of a synchronization statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) site: u32,
@@ -81,7 +83,7 @@ pub(crate) struct Found {
     pub(crate) certain: bool,
 }
 
-/// Where threads are: said only of what is wrong.
+/// The current position of threads, for error messages.
 #[derive(Clone)]
 pub(crate) struct At<'p> {
     program: &'p Program,
@@ -99,7 +101,7 @@ impl<'p> At<'p> {
         self.thread = mask.threads().next().unwrap_or(0);
     }
 
-    /// `k = 3, s = 1`
+    /// The values of loop variables: `k = 3, s = 1`
     fn text(&self) -> String {
         let one = |held: &Held| {
             let name = self.program.arena.var_info(held.var).name;
@@ -109,21 +111,22 @@ impl<'p> At<'p> {
     }
 }
 
-/// All pairs.
+/// All pairs and faults.
 #[derive(Clone, Default)]
 pub(crate) struct Pairs {
     index: FxHashMap<Key, usize>,
     last: Option<(Key, usize)>,
     pub(crate) list: Vec<(Key, Known)>,
     pub(crate) faults: Vec<Found>,
-    /// Why the access that is looked at may not be made: by this thread of its group, or at all.
+    /// The reason why the current access may not happen, either in this thread of its group or at
+    /// all.
     pub(crate) inexact: Option<&'static str>,
-    /// Statements of which it is not known which elements there are.
+    /// Statements for which the set of existing elements is unknown.
     unsure: FxHashSet<u32>,
     pub(crate) overflowed: bool,
-    /// What is kept in order beside accesses, how often that was seen, and by what.
+    /// The orders beside those of pairs, how often each was seen, and its certificates.
     pub(crate) kept: BTreeMap<Kept, (u64, Vec<Way>)>,
-    /// Of accesses by their serial numbers.
+    /// The position of each access, by serial number.
     positions: Vec<Option<Position>>,
 }
 
@@ -143,20 +146,20 @@ fn key((first, did): (&Record, Does), (second, does): (&Record, Does)) -> Key {
 }
 
 impl Pairs {
-    /// Whether something is wrong for certain.
+    /// Whether an error is certain.
     pub(crate) fn is_refused(&self) -> bool {
         let missing = self.list.iter().any(|(_, known)| known.missing.is_some());
         missing || self.faults.iter().any(|f| f.certain)
     }
 
-    /// Begins anew with serial numbers.
+    /// Restarts the serial numbers.
     pub(crate) fn restart(&mut self) {
         self.positions.clear();
     }
 
-    /// The loops around the access of a serial number.
+    /// Records the loops around the access with a serial number.
     pub(crate) fn put(&mut self, serial: u32, position: Position) {
-        /// Positions that are kept.
+        /// The most positions that are kept.
         const MAX_POSITIONS: usize = 1 << 22;
         let i = serial as usize;
         if i < MAX_POSITIONS {
@@ -167,14 +170,14 @@ impl Pairs {
         }
     }
 
-    /// The turns between two accesses of the outermost loop around both of which there are any:
-    /// what turns of loops in it are cannot be compared.
+    /// The number of iterations between two accesses, for the outermost common loop in which they
+    /// are in different iterations. Iterations of loops inside of that loop are not comparable.
     fn distance(&self, first: u32, second: u32) -> Option<(VarId, i64)> {
         let of = |serial: u32| self.positions.get(serial as usize).and_then(Option::as_ref);
         let (Some(a), Some(b)) = (of(first), of(second)) else { return None };
         let both = a.iter().zip(b.iter()).take_while(|(a, b)| a.0 == b.0);
-        let mut turns = both.map(|(a, b)| (a.1, b.2 as i64 - a.2 as i64));
-        turns.find(|(_, n)| *n != 0)
+        let mut iterations = both.map(|(a, b)| (a.1, b.2 as i64 - a.2 as i64));
+        iterations.find(|(_, n)| *n != 0)
     }
 
     fn entry(&mut self, key: Key, threads: (u32, u32)) -> Option<&mut Known> {
@@ -198,13 +201,14 @@ impl Pairs {
         self.list.get_mut(i).map(|(_, known)| known)
     }
 
-    /// A statement may not access all that it seems to: which elements there are is not known.
+    /// Records that a statement may not access all of its elements, because the set of existing
+    /// elements is unknown.
     pub(crate) fn unsure(&mut self, site: u32) {
         self.unsure.insert(site);
         self.inexact = self.inexact.or(Some(UNSURE));
     }
 
-    /// Two accesses meet.
+    /// Records that two accesses touch the same element.
     pub(crate) fn meet(
         &mut self,
         clocks: &Clocks,
@@ -248,7 +252,7 @@ impl Pairs {
         } else if known.missing.is_none() {
             known.missing = Some(missing);
             (known.threads, known.at) = (threads, at.text());
-            (known.open, known.turns) = (open, distance);
+            (known.open, known.across) = (open, distance);
         } else if let (
             Some(Open::Left { needed: old, .. }),
             Some(Open::Left { needed, wait: Some(_) }),
@@ -259,8 +263,8 @@ impl Pairs {
         }
     }
 
-    /// Two accesses of which it is known how they are ordered: to registers, one of them by an
-    /// asynchronous MatMul of the same warp, or to an mbarrier, behind the barrier of the cluster.
+    /// Records two accesses whose order the caller has determined: to registers, where one is by an
+    /// asynchronous MatMul of the same warp, or to an mbarrier after the cluster barrier.
     pub(crate) fn own(
         &mut self,
         (first, second, (buffer, other), (by_first, by_second)): OwnPair,
@@ -281,7 +285,7 @@ impl Pairs {
         }
     }
 
-    /// Something is kept in order, by what `path` says.
+    /// Records an order beside those of pairs; `path` finds the certificate.
     pub(crate) fn keep(&mut self, what: Kept, path: impl FnOnce() -> Option<Way>) {
         let (times, ways) = self.kept.entry(what).or_default();
         *times += 1;
@@ -292,7 +296,7 @@ impl Pairs {
         }
     }
 
-    /// Threads of one warp write one element at once.
+    /// Records that threads of one warp write the same element at once.
     pub(crate) fn overlap(&mut self, first: Record, second: Record, at: &At<'_>) {
         let key = key((&first, Does::Write), (&second, Does::Write));
         let threads = (first.thread(), second.thread());
@@ -300,13 +304,14 @@ impl Pairs {
         known.times += 1;
         if known.undecided.is_none() && known.missing.is_none() {
             known.undecided = Some(
-                "threads of one warp write one element at once, which is right where they write the same value",
+                "threads of one warp write one element at once; this is correct only if they \
+                 write the same value",
             );
             (known.threads, known.at) = (threads, at.text());
         }
     }
 
-    /// Threads of the grid touch one element.
+    /// Records that threads of the grid access the same element.
     pub(crate) fn across(&mut self, m: &Meeting, buffer: u32) {
         let [a, b] = [m.sites.0, m.sites.1];
         if m.blocks.0 == m.blocks.1 {
@@ -326,7 +331,8 @@ impl Pairs {
         };
         known.threads = m.threads;
         if m.blocks.0 == m.blocks.1 {
-            known.undecided = Some("they meet in other blocks than in those that were followed");
+            known.undecided =
+                Some("the accesses touch the same element in a block that was not followed");
         } else {
             known.missing = Some(Missing::Blocks);
         }
@@ -347,18 +353,18 @@ impl Pairs {
         }
     }
 
-    /// Whether it is said already that nobody waits for what a statement starts.
+    /// Whether a missing wait for a statement has been reported.
     pub(crate) fn is_under_way(&self, site: u32) -> bool {
         self.list.iter().any(|(key, known)| key.0 == site && known.missing == Some(Missing::Wait))
     }
 
-    /// Whether accesses are not ordered for which somebody should have waited.
+    /// Whether any pair lacks an order or a wait.
     pub(crate) fn lacks_order(&self) -> bool {
         let lacks = |m| matches!(m, Missing::Order | Missing::Wait);
         self.list.iter().any(|(_, known)| known.missing.is_some_and(lacks))
     }
 
-    /// Adds the pairs and the faults that were found after these.
+    /// Adds the pairs and faults that were found later.
     pub(crate) fn append(&mut self, later: Pairs) {
         for (key, new) in later.list {
             let Some(known) = self.entry(key, new.threads) else { break };
@@ -367,7 +373,7 @@ impl Pairs {
             let is_worse = new.missing.is_some() || new.undecided.is_some();
             if is_worse && known.missing.is_none() && known.undecided.is_none() {
                 (known.threads, known.at) = (new.threads, new.at);
-                (known.open, known.turns) = (new.open, new.turns);
+                (known.open, known.across) = (new.open, new.across);
             }
             known.missing = known.missing.or(new.missing);
             known.undecided = known.undecided.or(new.undecided);
@@ -384,13 +390,13 @@ impl Pairs {
         self.overflowed |= later.overflowed;
     }
 
-    /// The pairs in the order of their statements.
+    /// The pairs, ordered by their statements.
     pub(crate) fn sorted(&self) -> BTreeMap<Key, &Known> {
         self.list.iter().map(|(key, known)| (*key, known)).collect()
     }
 }
 
-/// The statements by which an access comes after an earlier one.
+/// The certificate of an access that comes after an earlier one.
 fn way(clocks: &Clocks, (first, did): (&Record, Does), new: &Access) -> Option<Way> {
     let to = clocks.class(new.thread).agent;
     let is_async = new.record.proxy == Proxy::Async;
@@ -404,7 +410,8 @@ fn way(clocks: &Clocks, (first, did): (&Record, Does), new: &Access) -> Option<W
             clocks.path(clocks.since(class, time), to, own, crosses)
         }
         By::Batch { lanes, engine, batch, reading } => {
-            // Any of its lanes may have waited, the observer first of all if it is one.
+            // Any of its lanes may have waited. The thread of the new access is tried first if it
+            // is one of them.
             let of_lane = |lane: u32| {
                 let thread = first.warp * 32 + lane;
                 let class = clocks.class(thread);
@@ -433,7 +440,7 @@ fn way(clocks: &Clocks, (first, did): (&Record, Does), new: &Access) -> Option<W
             };
             let own = (lanes & mine != 0).then_some(new.thread % 32);
             let all = (0..32).filter(|lane| lanes >> lane & 1 == 1);
-            // Lanes of one class know the same.
+            // Lanes of one class have the same certificate.
             let mut tried = vec![];
             let mut new = |lane: &u32| {
                 let class = clocks.class(first.warp * 32 + lane).agent;

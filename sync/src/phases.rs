@@ -1,38 +1,39 @@
-//! Barrier objects, and the barrier of a cluster: phases, who arrived in them, what they pass on.
+//! Phases of mbarriers and of the cluster barrier: the arrivals of each phase, and the clocks that
+//! they pass on.
 
 use crate::clock::{Agent, Clock};
 use crate::clocks::{Clocks, Converged, Message};
-use crate::print::Print;
+use crate::fingerprint::Fingerprinter;
 
-/// Threads that arrived together.
+/// An arrival of threads that arrive together.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     pub(crate) threads: Vec<u32>,
     pub(crate) time: u32,
-    /// Whether they come when copies have.
+    /// Whether the arrival happens when copies are complete.
     pub(crate) later: bool,
     pub(crate) site: u32,
-    /// What they know of their own warps.
+    /// The threads' knowledge of the past of their own warps.
     pub(crate) converged: Converged,
 }
 
-/// What completed a phase.
+/// The arrivals that completed a phase.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arrivals {
     pub(crate) list: Vec<Arrival>,
-    /// Whether bytes were counted, and the statement that brought some.
+    /// A statement that brought bytes, if bytes were counted.
     pub(crate) bytes: Option<u32>,
-    /// How many phases are complete with it.
+    /// The number of phases that are complete with this one.
     phases: u32,
 }
 
 impl Arrivals {
-    /// How many phases are complete with it.
+    /// The number of phases that are complete with this one.
     pub(crate) fn phases(&self) -> u32 {
         self.phases
     }
 
-    /// The statement of an arrival that need not have happened before a class comes here.
+    /// The statement of an arrival that is not ordered before the class reaches this point.
     pub(crate) fn unordered(
         &self,
         clocks: &Clocks,
@@ -62,7 +63,7 @@ impl Arrivals {
     }
 }
 
-/// A class that went on behind a phase.
+/// A class that continued after a phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Passed {
     threads: Vec<u32>,
@@ -77,65 +78,72 @@ impl Passed {
     }
 }
 
-/// A barrier object.
+/// An mbarrier.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mbarrier {
     pub(crate) agent: Agent,
-    /// Who is told of arrivals, until their phase is complete.
+    /// The agent that collects arrivals until their phase is complete.
     pub(crate) arrivals: Agent,
     pub(crate) count: i64,
-    /// The buffer that it is in.
+    /// The buffer of the mbarrier.
     pub(crate) buffer: u32,
-    /// The statement that initializes it, and one that arrives.
+    /// The statement that initializes the mbarrier, and one that arrives on it.
     pub(crate) made_at: u32,
     pub(crate) arrived_at: Option<u32>,
     pub(crate) pending: i64,
     pub(crate) bytes: i64,
-    /// Phases that are complete.
+    /// The number of complete phases.
     pub(crate) phase: u32,
     pub(crate) arriving: Message,
     pub(crate) complete: Message,
     pub(crate) current: Arrivals,
     pub(crate) last: Arrivals,
     pub(crate) before: Arrivals,
-    /// The thread that made it ready, until asynchronous copies can see that.
+    /// The thread that initialized the mbarrier, until asynchronous copies can see that.
     pub(crate) unpublished: Option<u32>,
-    /// The fence by which they, or other blocks, can.
+    /// The fence that makes the initialization visible to copies or to other blocks.
     pub(crate) published_at: Option<u32>,
-    /// The thread that made it ready; the phase at the cluster's barrier behind which others know
-    /// that, which is not yet known where the thread has fenced and not arrived.
+    /// The thread that initialized the mbarrier. `told` is the phase of the cluster barrier after
+    /// which other threads know that. The inner option is none if the thread has executed the fence
+    /// but has not arrived at the cluster barrier.
     pub(crate) made_by: u32,
     pub(crate) told: Option<Option<u32>>,
-    /// The statement that arrives there.
+    /// The statement that arrives at the cluster barrier.
     pub(crate) told_at: u32,
     passed: Vec<Passed>,
-    /// A statement whose copies landed with a phase that nobody has waited for.
+    /// A statement whose copies were counted by a phase that no thread has waited for.
     pub(crate) unwaited: Option<u32>,
     landing: Option<u32>,
 }
 
 impl Arrivals {
-    fn print(&self, print: &mut Print<'_>, clocks: &Clocks, agent: Agent) {
-        print.words(&[self.bytes.map_or(0, |s| u64::from(s) + 1)]);
-        print.time(agent, self.phases);
+    fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, clocks: &Clocks, agent: Agent) {
+        fingerprint.words(&[self.bytes.map_or(0, |s| u64::from(s) + 1)]);
+        fingerprint.time(agent, self.phases);
         for a in &self.list {
-            print.words(&[u64::from(a.site), u64::from(a.later), a.converged.1.len() as u64]);
-            print_times(print, clocks, &a.threads, a.time);
-            a.converged.0.iter().for_each(|w| print.words(&[u64::from(*w)]));
-            a.converged.1.iter().for_each(|(agent, _)| print.words(&[u64::from(*agent)]));
+            fingerprint.words(&[u64::from(a.site), u64::from(a.later), a.converged.1.len() as u64]);
+            fingerprint_times(fingerprint, clocks, &a.threads, a.time);
+            a.converged.0.iter().for_each(|w| fingerprint.words(&[u64::from(*w)]));
+            a.converged.1.iter().for_each(|(agent, _)| fingerprint.words(&[u64::from(*agent)]));
         }
-        print.words(&[u64::MAX]);
+        fingerprint.words(&[u64::MAX]);
     }
 }
 
-/// What threads did at a time of their class then; they may be of several classes by now.
-fn print_times(print: &mut Print<'_>, clocks: &Clocks, threads: &[u32], time: u32) {
-    print.threads(threads);
+/// Adds the accesses of threads at a time of their class. The threads may be in several classes by
+/// now.
+fn fingerprint_times(
+    fingerprint: &mut Fingerprinter<'_>,
+    clocks: &Clocks,
+    threads: &[u32],
+    time: u32,
+) {
+    fingerprint.threads(threads);
     let mut last = None;
     for t in threads {
         let agent = clocks.class(*t).agent;
         if last != Some(agent) {
-            print.time(agent, time);
+            fingerprint.time(agent, time);
             last = Some(agent);
         }
     }
@@ -154,23 +162,27 @@ impl Mbarrier {
         }
     }
 
-    /// Everything that decides what becomes of its phases.
-    pub(crate) fn print(&self, print: &mut Print<'_>, clocks: &Clocks) {
+    /// Adds everything that decides the future of its phases.
+    pub(crate) fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>, clocks: &Clocks) {
         let some = |s: Option<u32>| s.map_or(0, |s| u64::from(s) + 1);
         let numbers =
             [some(self.arrived_at), self.count as u64, self.pending as u64, self.bytes as u64];
-        print.words(&numbers);
-        print.words(&[u64::from(self.phase & 1), some(self.unpublished), some(self.unwaited)]);
-        print.words(&[self.told.map_or(0, |told| some(told) + 1)]);
-        print.words(&[some(self.landing), u64::from(self.phase.min(2))]);
+        fingerprint.words(&numbers);
+        fingerprint.words(&[
+            u64::from(self.phase & 1),
+            some(self.unpublished),
+            some(self.unwaited),
+        ]);
+        fingerprint.words(&[self.told.map_or(0, |told| some(told) + 1)]);
+        fingerprint.words(&[some(self.landing), u64::from(self.phase.min(2))]);
         for arrivals in [&self.current, &self.last, &self.before] {
-            arrivals.print(print, clocks, self.agent);
+            arrivals.fingerprint(fingerprint, clocks, self.agent);
         }
         for p in &self.passed {
-            print.words(&[u64::from(p.site)]);
-            print_times(print, clocks, &p.threads, p.time);
+            fingerprint.words(&[u64::from(p.site)]);
+            fingerprint_times(fingerprint, clocks, &p.threads, p.time);
         }
-        print.words(&[u64::MAX]);
+        fingerprint.words(&[u64::MAX]);
     }
 
     pub(crate) fn new(
@@ -193,13 +205,13 @@ impl Mbarrier {
         }
     }
 
-    /// A copy of a statement lands with the current phase.
+    /// Makes the current phase count a copy of a statement.
     pub(crate) fn lands(&mut self, site: u32) {
         self.landing = Some(site);
     }
 
-    /// Begins the next phase if this one lacks nothing. The statement of a wait that may come too
-    /// late for the phase before, if there is one.
+    /// Begins the next phase if the current one is complete. Reports a wait that may come too late
+    /// for the phase before.
     pub(crate) fn settle(&mut self, clocks: &Clocks) -> Settled {
         if self.pending != 0 || self.bytes != 0 {
             return Settled::Not;
@@ -219,8 +231,7 @@ impl Mbarrier {
         if let Some(site) = self.landing.take() {
             self.unwaited = Some(site);
         }
-        // Who waited for the phase before must have gone on by now, in whichever order the threads
-        // run.
+        // The waits for the phase before must have returned by now, in every order of the threads.
         let passed = std::mem::take(&mut self.passed);
         let late = passed.iter().find(|p| {
             let knows = |t: &u32| self.complete.happened.get(clocks.class(*t).agent) >= p.time;
@@ -232,7 +243,7 @@ impl Mbarrier {
         }
     }
 
-    /// The statements that have a part in the phase that is complete: arrivals and the init.
+    /// The statements that contributed to the complete phase: arrivals and the init.
     pub(crate) fn parts(&self) -> Vec<u32> {
         let arrivals = self.last.list.iter().map(|a| a.site);
         let mut sites: Vec<u32> = arrivals.chain([self.made_at]).chain(self.last.bytes).collect();
@@ -241,12 +252,12 @@ impl Mbarrier {
         sites
     }
 
-    /// Whether a wait for a parity passes.
+    /// Whether a wait for a parity returns.
     pub(crate) fn passes(&self, parity: i64) -> bool {
         i64::from(self.phase & 1) != parity & 1
     }
 
-    /// A class goes on.
+    /// A class continues after its wait.
     pub(crate) fn pass(&mut self, clocks: &Clocks, class: usize, site: u32) {
         let class = &clocks.classes[class];
         self.passed.retain(|p| p.threads != class.members);
@@ -260,12 +271,12 @@ impl Mbarrier {
     }
 }
 
-/// What became of a phase.
+/// The state of a phase.
 pub(crate) enum Settled {
     Not,
-    /// It is complete; who had waited for the phase before.
+    /// The phase is complete. The classes are those that had waited for the phase before.
     Complete(Vec<Passed>),
-    /// It is complete, and a wait for the phase before may come only now.
+    /// The phase is complete, but a wait for the phase before may not have returned.
     Late(u32),
 }
 
@@ -273,26 +284,26 @@ pub(crate) enum Settled {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterBarrier {
     pub(crate) agent: Agent,
-    /// Who is told of arrivals, until their phase is complete.
+    /// The agent that collects arrivals until their phase is complete.
     pub(crate) arrivals: Agent,
     pub(crate) phase: u32,
     arrived: usize,
-    /// Of each thread, the phases in which it arrived, and for which it waited.
+    /// For each thread, the number of phases in which it arrived, and for which it waited.
     threads: Vec<(u32, u32)>,
-    /// Of each thread, the statement that waited last.
+    /// For each thread, the statement of its last wait.
     waited_at: Vec<u32>,
-    /// The statements that arrive in the phase to come.
+    /// The statements that arrive in the current phase.
     sites: Vec<u32>,
     pub(crate) arriving: Message,
     pub(crate) complete: Message,
 }
 
 impl ClusterBarrier {
-    pub(crate) fn print(&self, print: &mut Print<'_>) {
-        print.words(&[self.arrived as u64]);
+    pub(crate) fn fingerprint(&self, fingerprint: &mut Fingerprinter<'_>) {
+        fingerprint.words(&[self.arrived as u64]);
         for (arrived, waited) in &self.threads {
             let back = |n: u32| i64::from(n) - i64::from(self.phase);
-            print.words(&[back(*arrived) as u64, back(*waited) as u64]);
+            fingerprint.words(&[back(*arrived) as u64, back(*waited) as u64]);
         }
     }
 
@@ -302,24 +313,25 @@ impl ClusterBarrier {
         ClusterBarrier { agent, arrivals, threads, waited_at, ..Self::default() }
     }
 
-    /// A statement of threads that arrive.
+    /// Records a statement of threads that arrive.
     pub(crate) fn arrives(&mut self, site: u32) {
         if !self.sites.contains(&site) {
             self.sites.push(site);
         }
     }
 
-    /// The statements that arrived in the phase that is complete.
+    /// The statements that arrived in the complete phase.
     pub(crate) fn parts(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.sites)
     }
 
-    /// The statement by which a thread has waited last.
+    /// The statement of a thread's last wait.
     pub(crate) fn waited_at(&self, thread: u32) -> u32 {
         self.waited_at.get(thread as usize).copied().unwrap_or(0)
     }
 
-    /// A thread arrives, of so many. Whether it may, and whether the phase is complete.
+    /// A thread arrives; `all` threads complete a phase. Returns whether the phase is complete, or
+    /// an error if the thread must not arrive.
     pub(crate) fn arrive(&mut self, thread: u32, all: usize) -> Result<bool, ()> {
         let Some((arrived, waited)) = self.threads.get_mut(thread as usize) else { return Err(()) };
         if *arrived != *waited {
@@ -339,13 +351,13 @@ impl ClusterBarrier {
         Ok(complete)
     }
 
-    /// The last phase in which a thread has arrived, and the last for which it has waited; phases
-    /// count from 1.
+    /// The last phase in which a thread has arrived, and the last one for which it has waited;
+    /// phases count from 1.
     pub(crate) fn phases(&self, thread: u32) -> (u32, u32) {
         self.threads.get(thread as usize).copied().unwrap_or_default()
     }
 
-    /// Whether a thread's wait passes; an error where it has not arrived.
+    /// Whether a thread's wait returns; an error if the thread has not arrived.
     pub(crate) fn passes(&self, thread: u32) -> Result<bool, ()> {
         match self.threads.get(thread as usize) {
             Some((arrived, waited)) if arrived > waited => Ok(*arrived <= self.phase),

@@ -1,5 +1,5 @@
-//! What a kernel accesses: its buffers as granules of memory, its tensors as places in them, its
-//! leaves as operands.
+//! The memory accesses of a kernel, prepared for following it: buffers as granules of memory,
+//! tensors as lists of offsets, leaves as operands.
 
 mod granules;
 mod leaf;
@@ -8,9 +8,9 @@ mod places;
 mod registers;
 
 use crate::expr::Exprs;
-use crate::limits::Limit;
 use crate::memory::Does;
 use crate::report::{AccessKind, Place, Unfollowed};
+use crate::view_bounds::Limit;
 use carbyne_atoms::{AtomTable, Visibility, smem};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::expr::Dim;
@@ -21,13 +21,13 @@ use obstacle::Obstacle;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Bytes of the largest granule of shared memory.
+/// The size of the largest granule of shared memory, in bytes.
 const MAX_GRANULE: i64 = 16;
 
-/// The same of global memory, of which boxes take whole rows.
+/// The size of the largest granule of global memory, in bytes. Boxes of TMA copies take whole rows.
 const MAX_GLOBAL_GRANULE: i64 = 1 << 12;
 
-/// Where a buffer is.
+/// The memory of a buffer, as the checker tracks it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     /// Shared memory: an index of [`Plan::shared`].
@@ -36,9 +36,10 @@ pub(crate) enum Space {
     Global(usize),
     /// Registers that asynchronous MatMuls use: an index of [`Plan::registers`].
     Registers(usize),
-    /// Nobody can conflict: a thread's own registers, what the kernel only reads, numbers.
+    /// Memory without conflicts: a thread's own registers, data that the kernel only reads,
+    /// numbers.
     Free,
-    /// Found through a tensor of integers, of memory that the kernel writes.
+    /// Elements selected by a tensor of integers, in memory that the kernel writes.
     Gathered,
 }
 
@@ -65,29 +66,30 @@ pub(crate) struct Component {
 #[derive(Clone, Debug)]
 pub(crate) struct GlobalBuffer {
     pub(crate) id: BufferId,
-    /// Scalars of a granule.
+    /// The number of scalars in a granule.
     pub(crate) granule: i64,
 }
 
-/// A tensor as places in a buffer.
+/// A tensor as a list of offsets in a buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) buffer: BufferId,
     pub(crate) space: Space,
     pub(crate) offset: Dim,
     pub(crate) peer: Option<Dim>,
-    /// Of each element, from the offset, in scalars.
+    /// For each element, its distance from the offset, in scalars.
     pub(crate) places: Vec<i64>,
-    /// Extents of its modes.
+    /// The extents of the modes.
     pub(crate) modes: Vec<i64>,
-    /// Whether it is spread over threads.
+    /// Whether the tensor is distributed over threads.
     pub(crate) spread: bool,
     pub(crate) bits: i64,
-    /// Of each granule, an element that begins it.
+    /// For each granule, the first element in it.
     pub(crate) first: Vec<u32>,
-    /// Modes that it may reach over the end of: nothing is accessed there.
+    /// The modes whose end the tile may exceed.
     pub(crate) limits: Vec<Limit>,
-    /// Whether it has others of which it is not known how coordinates follow from its elements.
+    /// Whether the view has further such modes, whose coordinates cannot be derived from the
+    /// elements.
     pub(crate) is_open_ended: bool,
 }
 
@@ -95,18 +97,18 @@ pub(crate) struct View {
 #[derive(Clone, Debug)]
 pub(crate) struct OperandPlan {
     pub(crate) view: usize,
-    /// Which elements of its view each thread of a group accesses, those that begin a granule; all
-    /// where not stated.
+    /// For each thread of a group, the elements that it accesses, reduced to those that begin a
+    /// granule. None means all elements.
     pub(crate) of_thread: Option<Vec<Vec<u32>>>,
-    /// Every warp of the group accesses all of it.
+    /// Whether every warp of the group accesses the whole operand, through a matrix descriptor.
     pub(crate) described: bool,
-    /// Where it is in the tensor of its map, if that matters.
+    /// The position of the operand in the tensor of its tensor map, if that matters.
     pub(crate) boxed: Option<BoxPlace>,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
 }
 
-/// Where a box is in the tensor of its map, its modes as those of the view.
+/// The position of a box in the tensor of its tensor map, with the modes in the order of the view.
 #[derive(Clone, Debug)]
 pub(crate) struct BoxPlace {
     pub(crate) at: Vec<Dim>,
@@ -114,7 +116,7 @@ pub(crate) struct BoxPlace {
 }
 
 impl BoxPlace {
-    /// Whether an element of the box lies in the tensor, if the box begins at these coordinates.
+    /// Whether an element of the box lies in the tensor, for a box that begins at `at`.
     pub(crate) fn has(&self, e: i64, modes: &[i64], at: &[i64]) -> bool {
         let mut rest = e;
         modes.iter().zip(at).zip(&self.extents).all(|((n, at), extent)| {
@@ -124,7 +126,7 @@ impl BoxPlace {
         })
     }
 
-    /// Whether all of the box does.
+    /// Whether the whole box lies in the tensor.
     pub(crate) fn has_all(&self, modes: &[i64], at: &[i64]) -> bool {
         modes.iter().zip(at).zip(&self.extents).all(|((n, at), extent)| {
             *at >= 0 && at.checked_add(*n).is_some_and(|end| end <= *extent)
@@ -132,7 +134,7 @@ impl BoxPlace {
     }
 }
 
-/// A bulk copy: from its first operand to its second one.
+/// A bulk copy from its first operand to its second one.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
     pub(crate) bar: Option<usize>,
@@ -140,21 +142,21 @@ pub(crate) struct Bulk {
     pub(crate) mask: Option<Dim>,
 }
 
-/// How a leaf is executed.
+/// The way in which threads execute a leaf.
 #[derive(Clone, Debug)]
 pub(crate) enum How {
     Bulk(Bulk),
-    /// By groups of an atom's size, which fill windows of whole warps: of each thread of a window
-    /// its place in its group.
+    /// By groups of the size of the atom, which fill windows of whole warps. `places` holds for
+    /// each thread of a window its index in its group.
     Atom {
         places: Vec<usize>,
         size: usize,
     },
-    /// As it means: of a group of several threads it is not said who accesses what.
+    /// By its meaning, without an atom. The thread of a group that accesses an element is unknown.
     Meaning,
 }
 
-/// A leaf.
+/// A leaf with its operands.
 #[derive(Clone, Debug)]
 pub(crate) struct LeafPlan {
     pub(crate) how: How,
@@ -162,33 +164,33 @@ pub(crate) struct LeafPlan {
     pub(crate) operands: Vec<OperandPlan>,
     pub(crate) accumulates: Option<AccumulateOp>,
     pub(crate) valid: Option<Dim>,
-    /// Of a MatMul: rows and columns of its accumulator.
+    /// For a MatMul: the numbers of rows and columns of its accumulator.
     pub(crate) shape: (i64, i64),
-    /// Whether any operand can conflict.
+    /// Whether any operand can be in a pair.
     pub(crate) matters: bool,
 }
 
 impl LeafPlan {
-    /// How it accesses an operand. An operand that is written may be read, too.
+    /// The effect of the leaf on an operand. An operand that is written may be read, too.
     pub(crate) fn does(&self, o: &OperandPlan) -> Does {
         if o.writes { Does::writing(self.accumulates) } else { Does::Read }
     }
 }
 
-/// A statement, or the kernel.
+/// A statement, or the kernel itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) place: Place,
-    /// Whether it is a statement of synchronization.
+    /// Whether the statement synchronizes.
     synchronizes: bool,
 }
 
-/// The first statement of a list. It identifies the list, since no other list has it.
+/// The first statement of a list. It identifies the list, since no other list contains it.
 pub(crate) fn first_of(stmts: &[Stmt]) -> Option<StmtId> {
     stmts.first().map(|s| s.id)
 }
 
-/// What a kernel accesses.
+/// The accesses of a kernel.
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) sites: Vec<Site>,
@@ -202,15 +204,15 @@ pub(crate) struct Plan {
     pub(crate) views: Vec<View>,
     view_of: HashMap<TensorId, Result<usize, Obstacle>>,
     pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
-    /// Accesses that are not followed.
+    /// Accesses that cannot be followed.
     pub(crate) lost: Vec<Unfollowed>,
-    /// The first statements of the bodies of loops whose first turn represents all turns.
+    /// The first statements of the bodies of loops whose first iteration represents all iterations.
     once: FxHashSet<Option<StmtId>>,
-    /// Elements of all views.
+    /// The number of elements of all views.
     n_places: i64,
 }
 
-/// A kernel that cannot be followed at all.
+/// The reason why a kernel cannot be followed at all.
 pub(crate) struct Refusal {
     pub(crate) why: String,
 }
@@ -220,12 +222,12 @@ impl Plan {
         self.site_of.get(&stmt.id).copied().unwrap_or(0)
     }
 
-    /// Whether the first turn of a loop with this body stands for all of them.
+    /// Whether the first iteration of a loop with this body represents all iterations.
     pub(crate) fn is_once(&self, body: &[Stmt]) -> bool {
         self.once.contains(&first_of(body))
     }
 
-    /// Whether a place is a statement of synchronization.
+    /// Whether a site is a synchronization statement.
     pub(crate) fn synchronizes(&self, site: u32) -> bool {
         self.sites.get(site as usize).is_some_and(|s| s.synchronizes)
     }
@@ -237,13 +239,13 @@ impl Plan {
         }
     }
 
-    /// What a kernel accesses, where its symbols have these values; but for buffers in which nobody
-    /// can conflict ([`owned`]).
+    /// Plans the accesses of a kernel for these values of symbols. Buffers in `owned` are not
+    /// tracked, since no two threads access the same element of them ([`owned`]).
     ///
     /// [`owned`]: crate::owners::owned
     ///
     /// # Errors
-    /// Why it cannot be followed.
+    /// The reason why the kernel cannot be followed.
     pub(crate) fn new(
         exprs: &Exprs<'_>,
         kernel: SpecId,
@@ -296,7 +298,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Takes these buffers of global memory for such in which nobody can conflict.
+    /// Stops tracking these buffers of global memory, in which no pair exists.
     pub(crate) fn forget(&mut self, which: &[bool]) {
         for view in &mut self.views {
             if matches!(view.space, Space::Global(g) if which.get(g) == Some(&true)) {
@@ -309,8 +311,7 @@ impl Plan {
         }
     }
 
-    /// A leaf whose operands cannot be followed: what it accesses of memory that may conflict is
-    /// lost.
+    /// Records the accesses of a leaf whose operands cannot be followed.
     fn lose_leaf(&mut self, p: &Program, id: SpecId, site: u32, why: &Obstacle) {
         let spec = &p.specs[id];
         let reads = spec.input_tensors().map(|t| (t, false));
@@ -327,12 +328,12 @@ impl Plan {
         }
     }
 
-    /// A place in the text.
+    /// A statement as a place in the text.
     pub(crate) fn place(&self, site: u32) -> Place {
         self.sites[site as usize].place.clone()
     }
 
-    /// The elements of an operand that a thread accesses, those that begin a granule.
+    /// The elements of an operand that a thread accesses, reduced to those that begin a granule.
     pub(crate) fn elements<'l>(
         &'l self,
         leaf: &'l LeafPlan,
@@ -347,7 +348,7 @@ impl Plan {
         }
     }
 
-    /// The granules of an element of a buffer in shared memory, those of one block.
+    /// The granules of an element of a buffer in shared memory, as indices within one block.
     #[inline]
     pub(crate) fn shared_cells(
         &self,
@@ -370,14 +371,14 @@ impl Plan {
     }
 }
 
-/// Where a kernel is in the text.
+/// The place of a kernel in the text.
 pub(crate) fn kernel_place(p: &Program, kernel: SpecId) -> Place {
     let spec = &p.specs[kernel];
     let what = "the kernel".to_owned();
     Place { span: spec.span, line: spec.line, node: spec.node, spec: Some(kernel), what }
 }
 
-/// Whether a scalar is a barrier object.
+/// Whether a buffer holds mbarriers.
 pub(crate) fn is_mbarrier(p: &Program, buffer: BufferId) -> bool {
     p.buffers[buffer].scalar == Scalar::Mbarrier
 }

@@ -1,33 +1,33 @@
-//! Granules of shared memory that all accesses so far took together, as one: a tile that is copied
-//! and read as a whole is one region, however large it is. An access that takes a part of a region
-//! divides it.
+//! Regions of shared memory: sets of granules that every access so far has touched as a whole. A
+//! tile that is copied and read as a whole is one region, whatever its size. An access to a part of
+//! a region splits the region.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The elements of a view at a place: the list of elements by its address, the view, the place.
+/// The identity of an access: the address of its list of elements, the view, and the offset.
 pub(crate) type Footprint = (usize, usize, i64);
 
-/// What an access takes.
+/// The granules and regions of an access.
 #[derive(Clone)]
 struct Taken {
     granules: Vec<u32>,
     regions: Rc<[u32]>,
-    /// How many regions there were.
+    /// The number of regions at that time.
     of: usize,
 }
 
-/// Regions of one block's memory; blocks of a cluster have the same.
+/// The regions of a block's shared memory. All blocks of a cluster have the same regions.
 #[derive(Clone)]
 pub(crate) struct Regions {
     of: Vec<u32>,
-    /// Granules of each.
+    /// The number of granules of each region.
     sizes: Vec<usize>,
     taken: FxHashMap<Footprint, Taken>,
 }
 
-/// Accesses that are remembered.
+/// The most accesses that are remembered.
 const MAX_TAKEN: usize = 1 << 18;
 
 impl Regions {
@@ -39,25 +39,25 @@ impl Regions {
         self.sizes.len()
     }
 
-    /// The region of a granule, whole or not.
+    /// The region of a granule.
     #[inline]
     pub(crate) fn of(&self, granule: usize) -> Option<usize> {
         self.of.get(granule).map(|r| *r as usize)
     }
 
-    /// The region of a granule, if it is no more than that.
+    /// The region of a granule, if the region consists of this granule alone.
     #[inline]
     pub(crate) fn alone(&self, granule: usize) -> Option<u32> {
         let region = *self.of.get(granule)?;
         (*self.sizes.get(region as usize)? == 1).then_some(region)
     }
 
-    /// The regions that an access takes, if it has been made before.
+    /// The regions of an access, if it has been made before.
     pub(crate) fn known(&mut self, footprint: Footprint) -> Option<Rc<[u32]>> {
         let n = self.sizes.len();
         let taken = self.taken.get_mut(&footprint)?;
         if taken.of != n {
-            // Nothing but whole regions, though these may have been divided.
+            // The access still covers whole regions, but some of them may have been split.
             let mut all: Vec<u32> =
                 taken.granules.iter().filter_map(|g| self.of.get(*g as usize).copied()).collect();
             all.sort_unstable();
@@ -67,7 +67,8 @@ impl Regions {
         Some(Rc::clone(&taken.regions))
     }
 
-    /// The regions that granules are, and which of them have been divided off: from which, which.
+    /// The regions that granules form. Regions are split where needed; the result lists each split
+    /// as (old region, new region).
     pub(crate) fn take(
         &mut self,
         footprint: Option<Footprint>,

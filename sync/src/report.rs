@@ -1,25 +1,26 @@
-//! What is said of a kernel.
+//! The report of the checker: pairs of accesses with verdicts, faults, and accesses that were not
+//! followed.
 
 use carbyne_ir::ast::NodeId;
 use carbyne_ir::program::{BufferId, SpecId};
 use carbyne_ir::span::Span;
 
-/// A statement of the program.
+/// A statement of the program, or the kernel itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// Where it is in the text.
+    /// The span in the text.
     pub span: Span,
-    /// 1-based; 0 where there is no text.
+    /// The line, 1-based; 0 without a text.
     pub line: u32,
-    /// The statement of the tree.
+    /// The node of the syntax tree.
     pub node: NodeId,
-    /// The spec, where it is one.
+    /// The spec, if the statement is one.
     pub spec: Option<SpecId>,
-    /// What it is called: `barrier`, `async.wait`, `Move`.
+    /// The name of the statement: `barrier`, `async.wait`, `Move`.
     pub what: String,
 }
 
-/// What an access does.
+/// The kinds of access.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessKind {
     /// Reads.
@@ -31,7 +32,7 @@ pub enum AccessKind {
 }
 
 impl AccessKind {
-    /// `reads`
+    /// The verb of an error message: `reads`.
     pub fn verb(self) -> &'static str {
         match self {
             AccessKind::Read => "reads",
@@ -41,23 +42,23 @@ impl AccessKind {
     }
 }
 
-/// In whose time an access is made.
+/// The agent that makes an access.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AgentKind {
-    /// In that of the thread.
+    /// The thread itself.
     Thread,
-    /// Of an asynchronous copy that its thread waits for.
+    /// An asynchronous copy for which its thread waits (`cp.async`).
     Copy,
-    /// Of a bulk copy that an mbarrier counts.
+    /// A bulk copy that an mbarrier counts.
     Counted,
-    /// Of a bulk copy that its thread waits for.
+    /// A bulk copy for whose group its thread waits.
     Bulk,
-    /// Of an asynchronous MatMul that its warps wait for.
+    /// An asynchronous MatMul for which its warps wait (`wgmma`).
     MatMul,
 }
 
 impl AgentKind {
-    /// How it is called in a sentence.
+    /// The name of the agent in a message; the number of the thread follows it.
     pub fn name(self) -> &'static str {
         match self {
             AgentKind::Thread => "thread",
@@ -72,147 +73,150 @@ impl AgentKind {
 /// An access by a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// Which statement.
+    /// The statement.
     pub place: Place,
-    /// The buffer that it names.
+    /// The buffer that the statement names.
     pub buffer: BufferId,
-    /// What it does.
+    /// The kind of access.
     pub kind: AccessKind,
-    /// In whose time.
+    /// The agent that makes the access.
     pub agent: AgentKind,
-    /// An example of a thread, counted over the block; over the cluster where there are clusters.
+    /// One of the threads that make the access: an index in the block, or in the cluster if the
+    /// kernel has clusters.
     pub thread: u32,
 }
 
-/// Why a pair is not ordered.
+/// The reason why a pair is not ordered.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// Nothing orders the threads.
     Order,
-    /// Nobody has waited for the first, which is asynchronous.
+    /// No thread has waited for the first access, which is asynchronous.
     Wait,
-    /// They are ordered, and no fence stands between the proxies.
+    /// The accesses are ordered, but no fence stands between their proxies.
     Fence,
-    /// They are made by different blocks, which nothing orders.
+    /// Different blocks make the accesses, and nothing orders blocks.
     Blocks,
-    /// They are ordered, and no fence has passed registers on.
+    /// The accesses are ordered, but no `wgmma.fence` stands between them.
     RegisterFence,
 }
 
-/// One way in which a pair is ordered.
+/// A chain of statements that orders a pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ordering {
-    /// The statements that pass it on, in their order: what waits for the first access, fences,
-    /// barriers, arrivals and waits for their phases. None where the order of one thread is enough.
+    /// The statements of the chain in their order: the wait for the first access, fences, barriers,
+    /// arrivals and waits for their phases. Empty if the program order of one thread suffices.
     pub steps: Vec<Place>,
-    /// How many turns of a loop around both lie between them: of the outermost one of which there
-    /// are any.
+    /// The number of iterations between the two accesses, and the variable of the loop: the
+    /// outermost loop around both in which they are in different iterations.
     pub distance: Option<(String, i64)>,
-    /// Statements of synchronization that have a part in it and pass nothing on themselves: what
-    /// ends a group that is waited for, the other arrivals of a phase, the init of its mbarrier and
-    /// the fence by which copies see that.
+    /// Synchronization statements that contribute to the chain without being a part of it: the
+    /// commit of a group, the other arrivals of a phase, the init of its mbarrier, and the fence
+    /// that makes the init visible to copies.
     pub with: Vec<Place>,
 }
 
-/// What synchronization keeps in order beside accesses that meet.
+/// The orders that the checker proves beside those of pairs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Keeps {
-    /// A phase of an mbarrier is complete before a statement does something for the next one.
+    /// A phase of an mbarrier is complete before a statement arrives or counts in the next phase.
     LastPhase,
-    /// A wait for a phase of an mbarrier has gone on before the next one is complete.
+    /// A wait for a phase of an mbarrier returns before the next phase is complete.
     NextPhase,
-    /// An mbarrier is ready, before a copy of the same thread counts on it.
+    /// An mbarrier is initialized before a copy of the same thread uses it.
     Ready,
-    /// What a statement has started is over before its block ends.
+    /// Asynchronous work of a statement is complete before its block ends.
     OwnEnd,
-    /// An access to another block's shared memory is over before that block ends.
+    /// An access to the shared memory of another block is complete before that block ends.
     OtherEnd,
 }
 
-/// Something that synchronization keeps in order, and by which statements.
+/// An order beside those of pairs, and the statements that guarantee it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// What.
+    /// The kind of order.
     pub what: Keeps,
-    /// The statement that it is about.
+    /// The statement that must be ordered.
     pub place: Place,
-    /// The mbarrier, where it is about phases.
+    /// The mbarrier, if the order is about phases.
     pub mbarrier: Option<BufferId>,
-    /// By these.
+    /// The chains of statements that guarantee the order.
     pub ways: Vec<Ordering>,
 }
 
-/// What is known of a pair of accesses.
+/// The verdict on a pair of accesses.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The second comes after the first whenever they meet, each time by one of these.
+    /// In every execution, the second access comes after the first one, by one of these chains of
+    /// statements.
     Ordered(Vec<Ordering>),
-    /// They meet, and something is missing.
+    /// The accesses touch the same element, and this is missing between them.
     Unordered(Missing),
-    /// It cannot be said.
+    /// The checker cannot decide, for this reason.
     Undecided(String),
 }
 
-/// Why the first access of a pair is under way.
+/// The reason why the first access of a pair is not complete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UnderWay {
-    /// No commit has ended its group.
+    /// No commit has closed its group.
     Uncommitted,
-    /// An arrival lets an mbarrier count it, and nobody has waited for that phase.
+    /// An arrival makes an mbarrier count the access, but no thread has waited for that phase.
     Counted(Place),
-    /// Nobody has waited for its group.
+    /// No thread has waited for its group.
     Left {
-        /// How many groups a wait may leave, so that the access is over.
+        /// The most groups that a wait may leave in flight so that the access is complete.
         needed: u32,
-        /// The wait that stands there, and how many it leaves.
+        /// The wait that precedes the second access, and the number of groups that it leaves in
+        /// flight.
         wait: Option<(Place, u32)>,
     },
 }
 
-/// Two accesses that meet in an element, one of which writes.
+/// Two accesses to the same element, at least one of which writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// The one that is made first where the kernel is followed in text order.
+    /// The access that comes first when the kernel is followed in text order.
     pub first: Access,
-    /// The other.
+    /// The other access.
     pub second: Access,
-    /// What is known.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How often they meet in what was followed: granules, not elements.
+    /// The number of times that the two statements were seen to access the same granule.
     pub times: u64,
-    /// Values of loop variables at the second, where the verdict was found.
+    /// The values of loop variables at the second access for which the verdict was found.
     pub at: String,
-    /// Where nobody has waited for the first: why.
+    /// The reason why the first access is not complete, if no thread has waited for it.
     pub under_way: Option<UnderWay>,
-    /// Where they are not ordered: the loop of which turns lie between them.
+    /// The loop whose iterations lie between the accesses, if the pair is not ordered.
     pub around: Option<Place>,
 }
 
-/// A synchronization that does not do what it is to do.
+/// An error in the use of synchronization.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Which statement.
+    /// The statement.
     pub place: Place,
-    /// Another that has to do with it.
+    /// Another statement that is involved.
     pub other: Option<Place>,
-    /// What is wrong.
+    /// A description of the error.
     pub what: String,
-    /// What would mend it.
+    /// An action that fixes the error.
     pub help: String,
-    /// Whether it is certain; else it could not be decided.
+    /// Whether the error is certain. If not, the checker could not decide.
     pub is_certain: bool,
 }
 
-/// An access that is not followed: its pairs are undecided.
+/// An access that the checker does not follow. Its pairs are undecided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfollowed {
-    /// Which statement.
+    /// The statement.
     pub place: Place,
-    /// What it accesses, where that is known.
+    /// The accessed buffer, if known.
     pub buffer: Option<BufferId>,
-    /// What it does.
+    /// The kind of access.
     pub kind: AccessKind,
-    /// Why it is not followed.
+    /// The reason.
     pub why: String,
 }
 
@@ -224,31 +228,31 @@ impl Unfollowed {
     }
 }
 
-/// What is known of a kernel.
+/// The result of checking a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Pairs of accesses of different threads or agents, by their statements in text order.
+    /// The pairs of accesses by different threads or agents, in the text order of their statements.
     pub pairs: Vec<Pair>,
-    /// Synchronization that is wrong.
+    /// Errors in the use of synchronization.
     pub faults: Vec<Fault>,
-    /// Accesses that are not followed.
+    /// Accesses that were not followed.
     pub unfollowed: Vec<Unfollowed>,
-    /// What is in order beside the pairs.
+    /// Orders that were proved beside those of the pairs.
     pub kept: Vec<Kept>,
-    /// What is known for some values of symbols, where it is not decided for all of them.
+    /// The reports for some values of symbols, if the kernel could not be decided for all values.
     pub tried: Vec<Report>,
 }
 
 impl Report {
-    /// Whether every pair is ordered, and nothing is wrong or left out.
+    /// Whether every pair is ordered, no fault was found and no access was left out.
     pub fn is_ordered(&self) -> bool {
         self.faults.is_empty()
             && self.unfollowed.is_empty()
             && self.pairs.iter().all(|p| matches!(p.verdict, Verdict::Ordered(_)))
     }
 
-    /// How many pairs are ordered, unordered, and undecided; accesses that are not followed count
-    /// as a pair each.
+    /// The numbers of ordered, unordered and undecided pairs. Each access that was not followed
+    /// counts as an undecided pair.
     pub fn counts(&self) -> [usize; 3] {
         let mut n = [0, 0, self.unfollowed.len()];
         for pair in &self.pairs {
@@ -262,6 +266,6 @@ impl Report {
     }
 }
 
-/// Why a kernel is not followed whose grid depends on symbols.
+/// The reason of [`Unfollowed`] for a kernel whose grid depends on symbols.
 pub(crate) const MANY_GRIDS: &str =
-    "how many blocks it has depends on symbols, and each number would have to be followed";
+    "its number of blocks depends on symbols, and the checker cannot try every number";

@@ -1,25 +1,25 @@
-//! By how much numbers move from one turn of a loop to another.
+//! The amounts by which values change from one iteration of a loop to another.
 
 use crate::value::NOTHING;
 
-/// A way along which numbers move.
+/// A direction along which values change.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Along {
     /// From one round of a loop to the next.
     Rounds,
-    /// From one number of turns of the loops of a nest to another one.
+    /// From one trip count of the loops of a nest to another one.
     Number(Nest),
-    /// From one number of turns to another, behind turns that are inserted into these loops.
+    /// From one trip count to another, after iterations that are inserted into these loops.
     Inserted(Nest),
 }
 
-/// By how much a number moves along each way; [`NOTHING`] where that is not even.
+/// The change of a value along each direction; [`NOTHING`] if the change is not constant.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Steps {
     pub(crate) round: i64,
-    /// From one number of turns to the next one, of either nest.
+    /// From one trip count to the next one, for either nest.
     pub(crate) number: [i64; 2],
-    /// By the turns that are inserted into the stretch that is being followed, beside.
+    /// The additional change by iterations that are inserted into the stretch being followed.
     pub(crate) inserted: [i64; 2],
 }
 
@@ -27,7 +27,7 @@ impl Steps {
     pub(crate) const UNKNOWN: Steps =
         Steps { round: NOTHING, number: [NOTHING; 2], inserted: [NOTHING; 2] };
 
-    /// Along one way; none where that is not even.
+    /// The change along one direction; none if it is not constant.
     pub(crate) fn along(&self, along: Along) -> Option<i64> {
         let even = |by: i64| Some(by).filter(|by| *by != NOTHING);
         match along {
@@ -40,7 +40,7 @@ impl Steps {
     }
 }
 
-/// Which of two numbers of turns, of loops within loops.
+/// The trip count of the outer or of the inner loops of a nest.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Nest {
     Outer,

@@ -1,6 +1,6 @@
-//! Sets of threads of a block, and thread tensors as groups of them.
+//! Sets of threads of a block.
 
-/// Threads of a block, one bit each.
+/// A set of threads of a block, one bit each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
 pub(crate) struct Mask(pub(crate) [u32; 32]);
 
@@ -38,20 +38,20 @@ impl Mask {
     pub(crate) fn len(&self) -> usize {
         self.0.iter().map(|w| w.count_ones() as usize).sum()
     }
-    /// The warps with a thread in it, one bit each.
+    /// The warps with a thread in the set, one bit each.
     pub(crate) fn warps(&self) -> u32 {
         (0..32).fold(0, |bits, w| bits | u32::from(self.0[w] != 0) << w)
     }
     pub(crate) fn of_warps(&self, warps: u32) -> Mask {
         Mask(std::array::from_fn(|w| if warps >> w & 1 == 1 { self.0[w] } else { 0 }))
     }
-    /// The first thread and the lanes of each warp that has any of them.
+    /// For each warp with a thread in the set, its first thread and a mask of its lanes.
     pub(crate) fn by_warp(&self) -> impl Iterator<Item = (usize, u32)> {
         let warps = self.0.into_iter().enumerate().filter(|(_, lanes)| *lanes != 0);
         warps.map(|(w, lanes)| (w * 32 + lanes.trailing_zeros() as usize, lanes))
     }
-    /// Threads that are absent, of these, in windows of so many whole warps of which some are
-    /// there.
+    /// The threads of `all` that are absent from the set. Only windows of `warps` whole warps count
+    /// that have a thread in the set.
     pub(crate) fn absent(&self, all: &Mask, warps: usize) -> Mask {
         let windows = (0..32).step_by(warps.max(1)).map(|at| (((1u64 << warps) - 1) << at) as u32);
         let there = windows.filter(|window| self.warps() & window != 0).fold(0, |a, b| a | b);

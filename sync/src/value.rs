@@ -1,11 +1,11 @@
-//! Values of expressions: one for all threads, or one for each.
+//! Values of expressions: one for all threads, or one per thread.
 
 use std::rc::Rc;
 
-/// Stands for a number that does not fit 64 bits, or is divided by none above 0.
+/// An unknown value: the number does not fit 64 bits, or a divisor is not positive.
 pub(crate) const NOTHING: i64 = i64::MIN;
 
-/// The power of a warp's threads.
+/// The binary logarithm of the number of threads of a warp.
 const WARP: u8 = 5;
 
 /// The value of an expression.
@@ -13,8 +13,7 @@ const WARP: u8 = 5;
 pub(crate) enum Value {
     /// One value for all threads.
     Same(i64),
-    /// One for each of so many consecutive threads of the block: 2 to this power, a thread or a
-    /// warp.
+    /// One value for each 2^*n* consecutive threads, for *n* = 0 (a thread) or 5 (a warp).
     Each(Rc<Vec<i64>>, u8),
 }
 
@@ -27,7 +26,7 @@ impl Value {
         }
     }
 
-    /// A function of it.
+    /// Applies a function to the value.
     pub(crate) fn map(&self, f: impl Fn(i64) -> i64) -> Value {
         match self {
             Value::Same(v) => Value::Same(f(*v)),
@@ -37,7 +36,7 @@ impl Value {
         }
     }
 
-    /// One value for each warp, where all threads of each have the same.
+    /// Stores one value per warp, if all threads of each warp have the same value.
     pub(crate) fn narrowed(self) -> Value {
         let Value::Each(all, 0) = &self else { return self };
         let warps = || all.chunks(1 << WARP);
@@ -47,17 +46,17 @@ impl Value {
         }
     }
 
-    /// The value and a number.
+    /// Adds a number.
     pub(crate) fn plus(&self, n: i64) -> Value {
         each(self, &Value::Same(n), i64::checked_add)
     }
 
-    /// By how much it is more than another value.
+    /// Subtracts another value.
     pub(crate) fn less(&self, other: &Value) -> Value {
         each(self, other, i64::checked_sub)
     }
 
-    /// By how much another value is more, where that is the same for all threads.
+    /// The difference of a later value to this one, if it is the same for all threads.
     pub(crate) fn until(&self, later: &Value) -> Option<i64> {
         match (self, later) {
             (Value::Same(a), Value::Same(b)) => b.checked_sub(*a),
@@ -70,7 +69,7 @@ impl Value {
         }
     }
 
-    /// The value, where all threads have one.
+    /// The common value of all threads.
     pub(crate) fn same(&self) -> Option<i64> {
         match self {
             Value::Same(v) if *v != NOTHING => Some(*v),
@@ -79,7 +78,7 @@ impl Value {
     }
 }
 
-/// A function of two numbers, if both are known.
+/// Applies a function to two numbers, if both are known.
 fn known(a: i64, b: i64, f: impl Fn(i64, i64) -> Option<i64>) -> i64 {
     if a == NOTHING || b == NOTHING { NOTHING } else { f(a, b).unwrap_or(NOTHING) }
 }

@@ -1,8 +1,7 @@
-//! Random programs for the tests of the other crates, and for fuzzing: modules that a text says
-//! ([`generate`]), and programs of several operations with a judge of what they are decomposed to
-//! ([`gate`]).
+//! Random programs for tests and fuzzing: modules in the text format ([`generate`]), and programs
+//! of several operations with a check that decomposition preserves their meaning ([`gate`]).
 //!
-//! Invariant: no crate depends on this one but in its tests.
+//! Invariant: other crates use this crate in their tests only.
 
 pub mod gate;
 pub mod generate;

@@ -4,6 +4,7 @@
 mod ci;
 mod fuzz;
 mod process;
+mod prose;
 mod setup;
 mod tidy;
 

@@ -6,9 +6,11 @@
 //!   would do.
 //! - American spelling.
 //! - Every dependency has a reason in `ARCHITECTURE.md`.
+//! - Rules of prose: see [`crate::prose`].
 //! - A Rust file of more than 500 lines is reported, without failing.
 
 use crate::process::{Step, root, say};
+use crate::prose;
 use std::path::{Path, PathBuf};
 
 /// Lines from which on a file should have a reason to be one.
@@ -21,6 +23,7 @@ pub(crate) fn tidy() -> Step {
     files.sort();
     let mut wrong = vec![];
     let reasons = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap_or_default();
+    let mut texts = vec![];
     for file in &files {
         let shown = file.strip_prefix(&root).unwrap_or(file).display().to_string();
         let Ok(text) = std::fs::read_to_string(file) else {
@@ -39,7 +42,9 @@ pub(crate) fn tidy() -> Step {
         if n > LONG && shown.ends_with(".rs") {
             say(&format!("note: {shown} has {n} lines; can it be split?"));
         }
+        texts.push((shown.replace('\\', "/"), text));
     }
+    wrong.extend(prose::check(&texts));
     wrong.iter().for_each(|w| say(w));
     match wrong.len() {
         0 => Ok(format!("{} files are tidy", files.len())),

@@ -76,7 +76,7 @@ pub(super) fn run(args: &Check, format: MessageFormat, io: &mut Io<'_>) -> Outco
 }
 
 /// Steps of a proof of a changed text: changes are tried by the dozen.
-const TRIED: Limits = Limits { accesses: 1 << 24, every_turn: false };
+const TRIED: Limits = Limits { accesses: 1 << 24, every_iteration: false };
 
 /// How much is wrong with the order of accesses in a text.
 fn wrong(source: Source, table: &AtomTable) -> Wrong {

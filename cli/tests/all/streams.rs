@@ -100,7 +100,7 @@ fn human_reports_are_plain_without_a_terminal() {
            ·      ─┬
            ·       ╰── unknown name
            ╰────
-          help: define it above, in this body or one around it
+          help: define it above, in this body or an enclosing one
     "#]]
     .assert_eq(&ran.stderr);
 }

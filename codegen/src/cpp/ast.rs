@@ -1,12 +1,12 @@
-//! The part of CUDA C++ that kernels are printed in.
+//! The subset of CUDA C++ in which kernels are printed.
 //!
-//! Invariant: a tree has one text. Names are identifiers that [`crate::namer`] has admitted, or
-//! spellings of CUDA itself (`threadIdx.x`, `__half`), which are constants of this crate or of an
-//! atom.
+//! Invariant: a tree has exactly one text. Names are identifiers that [`crate::namer`] has
+//! admitted, or spellings of CUDA itself (`threadIdx.x`, `__half`), which are constants of this
+//! crate or of an atom.
 
 use std::borrow::Cow;
 
-/// A spelling: mostly a constant, sometimes an admitted name.
+/// A word: usually a constant, sometimes an admitted name.
 pub type Word = Cow<'static, str>;
 
 /// An expression.
@@ -14,11 +14,11 @@ pub type Word = Cow<'static, str>;
 pub enum Expr {
     /// A variable, or a spelling such as `threadIdx.x`.
     Name(Word),
-    /// An integer; beyond 32 bits it prints with `LL`.
+    /// An integer; printed with `LL` beyond 32 bits.
     Int(i64),
-    /// A literal that is no integer, such as `0.0f`.
+    /// A literal other than an integer, such as `0.0f`.
     Literal(String),
-    /// `f(a, b)`; the callee may carry template arguments.
+    /// `f(a, b)`; the callee may include template arguments.
     Call(Word, Vec<Expr>),
     /// `a[i]`
     Index(Box<Expr>, Box<Expr>),
@@ -34,7 +34,7 @@ pub enum Expr {
     Choose(Box<Expr>, Box<Expr>, Box<Expr>),
 }
 
-/// Operators of one operand.
+/// Unary operators.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Unary {
     /// `-`
@@ -45,7 +45,7 @@ pub enum Unary {
     Address,
 }
 
-/// Operators of two operands.
+/// Binary operators.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Binary {
     /// `*`
@@ -78,7 +78,7 @@ pub enum Binary {
     Or,
 }
 
-/// A type: a name, perhaps const, perhaps pointed to.
+/// A type: a name, optionally const, optionally a pointer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Type {
     /// `float`, `__half`
@@ -89,10 +89,10 @@ pub struct Type {
     pub pointer: Pointer,
 }
 
-/// Whether a type is pointed to.
+/// The kinds of pointer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Pointer {
-    /// Not.
+    /// Not a pointer.
     None,
     /// `T*`
     Plain,
@@ -100,18 +100,19 @@ pub enum Pointer {
     Restrict,
 }
 
-/// A statement with the comment at its end.
+/// A statement, with the comment at its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// What it is.
+    /// The statement itself.
     pub kind: StmtKind,
-    /// Without `//`.
+    /// The comment, without `//`.
     pub comment: Option<String>,
-    /// Whether each thread does it alone, at once, and orders nothing but what its operands are.
+    /// Whether each thread executes the statement by itself and synchronously, and the statement
+    /// has no effect beyond its operands.
     pub alone: bool,
 }
 
-/// Kinds of statements.
+/// The kinds of statements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
     /// A comment on its own line, without `//`.
@@ -124,9 +125,9 @@ pub enum StmtKind {
     Expr(Expr),
     /// `a += 1;`
     Assign {
-        /// What is assigned to.
+        /// The target.
         to: Expr,
-        /// How.
+        /// The operator.
         op: Assign,
         /// The value on the right.
         value: Expr,
@@ -135,20 +136,20 @@ pub enum StmtKind {
     Asm(Asm),
     /// A counted loop.
     For(For),
-    /// A condition; no `else` where `otherwise` is empty.
+    /// A condition; `otherwise` is empty without an `else`.
     If {
-        /// What must hold.
+        /// The condition.
         cond: Expr,
-        /// The statements for when the condition holds.
+        /// The statements if the condition holds.
         then: Vec<Stmt>,
-        /// The statements for when it does not.
+        /// The statements if the condition does not hold.
         otherwise: Vec<Stmt>,
     },
     /// `{ .. }`
     Block(Vec<Stmt>),
 }
 
-/// Operators of an assignment.
+/// Assignment operators.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Assign {
     /// `=`
@@ -164,19 +165,19 @@ pub enum Assign {
 pub struct Declare {
     /// `alignas(n)`
     pub align: Option<i64>,
-    /// Its type, or its elements'.
+    /// The type of the variable, or of the elements of an array.
     pub ty: Type,
-    /// Its name.
+    /// The name.
     pub name: Word,
-    /// Elements of an array.
+    /// The number of elements of an array.
     pub array: Option<i64>,
-    /// First value.
+    /// The initial value.
     pub init: Option<Expr>,
-    /// Whether [`super::prune`] may drop it where nothing uses it.
+    /// Whether [`super::prune`] may drop the variable if nothing uses it.
     pub droppable: bool,
 }
 
-/// A piece of a filled-in statement.
+/// A piece of a statement of an atom.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
     /// Text of the atom.
@@ -188,83 +189,83 @@ pub enum Piece {
 /// `asm volatile("..." : outputs : inputs : "memory");`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asm {
-    /// The instruction; operands as `%0`. Without the newline at its end.
+    /// The instruction, with operands as `%0`, without the newline at its end.
     pub text: String,
     /// Constraint and lvalue.
     pub outputs: Vec<(String, Expr)>,
     /// Constraint and value.
     pub inputs: Vec<(String, Expr)>,
-    /// Whether it reads or writes memory.
+    /// Whether the instruction reads or writes memory.
     pub memory: bool,
 }
 
 /// `for (int k = start; k < end; k += step) { .. }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct For {
-    /// `#pragma unroll 1`, without `#`.
+    /// The pragma without `#`, such as `pragma unroll 1`.
     pub pragma: Option<&'static str>,
-    /// Type of the variable.
+    /// The type of the variable.
     pub ty: Type,
-    /// Its name.
+    /// The name of the variable.
     pub var: Word,
-    /// First value.
+    /// The first value.
     pub start: Expr,
-    /// Exclusive bound.
+    /// The exclusive bound.
     pub end: Expr,
-    /// Positive step.
+    /// The step, which is positive.
     pub step: i64,
-    /// The statements that are repeated.
+    /// The body.
     pub body: Vec<Stmt>,
 }
 
-/// What stands at the top level of a file.
+/// An item at the top level of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// Comment lines.
     Comment(Vec<String>),
     /// `#include <..>` lines.
     Includes(Vec<&'static str>),
-    /// A helper function, or lines for the preprocessor, as they stand.
+    /// A helper function or preprocessor lines, printed verbatim.
     Helper(&'static str),
     /// The kernel function.
     Kernel(Kernel),
-    /// A function of the host.
+    /// A host function.
     Function(Function),
 }
 
-/// A function that is no kernel.
+/// A function other than a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
-    /// Lines of the comment above it, without `//`.
+    /// The lines of the comment above the function, without `//`.
     pub comment: Vec<String>,
-    /// Linkage and return type.
+    /// The linkage and return type.
     pub head: &'static str,
-    /// Its name.
+    /// The name.
     pub name: Word,
-    /// Type and name of each.
+    /// The type and name of each parameter.
     pub params: Vec<(Type, Word)>,
-    /// Its statements.
+    /// The body.
     pub body: Vec<Stmt>,
 }
 
-/// The kernel function.
+/// A kernel function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// Its name, the same in the object file.
+    /// The name, which is also the name in the object file.
     pub name: Word,
     /// `__launch_bounds__(n)`
     pub threads: i64,
-    /// Whether a block has the multiprocessor for itself, `__launch_bounds__(n, 1)`: from that
-    /// ptxas knows how many registers a thread begins with, without which it takes no change of
-    /// them.
+    /// Whether a block has the multiprocessor to itself: `__launch_bounds__(n, 1)`. ptxas derives
+    /// the initial registers of a thread from this bound, and accepts `setmaxnreg` only with the
+    /// bound.
     pub alone: bool,
     /// `__cluster_dims__(n, 1, 1)`
     pub cluster: Option<i64>,
-    /// Type and name of each.
+    /// The type and name of each parameter.
     pub params: Vec<(Type, Word)>,
-    /// Alignment of the dynamic shared allocation, where there is one.
+    /// The alignment of the dynamic shared memory, if any.
     pub shared_align: Option<i64>,
-    /// Its statements.
+    /// The body.
     pub body: Vec<Stmt>,
 }
 
@@ -313,7 +314,7 @@ impl Type {
     pub fn constant(name: impl Into<Word>) -> Type {
         Type { is_const: true, ..Type::named(name) }
     }
-    /// `T*`, of a const `T` where asked.
+    /// `T*`, or `const T*` if `is_const`.
     pub fn pointer(name: impl Into<Word>, is_const: bool) -> Type {
         Type { name: name.into(), is_const, pointer: Pointer::Plain }
     }
@@ -324,7 +325,7 @@ impl Stmt {
     pub fn new(kind: StmtKind) -> Stmt {
         Stmt { kind, comment: None, alone: false }
     }
-    /// The same with a comment at its end.
+    /// Adds a comment at the end of the statement.
     #[must_use]
     pub fn comment(mut self, text: impl Into<String>) -> Stmt {
         self.comment = Some(text.into());
@@ -341,7 +342,7 @@ impl Stmt {
             droppable: false,
         }))
     }
-    /// `const T name = init;`, dropped where nothing uses it.
+    /// `const T name = init;`, dropped if nothing uses it.
     pub fn constant(ty: impl Into<Word>, name: impl Into<Word>, init: Expr) -> Stmt {
         Stmt::new(StmtKind::Declare(Declare {
             align: None,

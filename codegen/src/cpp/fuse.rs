@@ -1,39 +1,39 @@
-//! Puts together loops over the values of a thread that are written out.
+//! Fuses unrolled loops over the values of a thread.
 //!
-//! Lowering prints a spec at a time: all values are converted, then all are scaled, then all are
-//! stored. A compiler that schedules so many statements keeps too many values at once, and spills.
-//! Here such loops go together part by part, each part as many values as the widest access has: a
-//! vector is loaded, converted, scaled and stored, then the next one.
+//! Lowering prints one spec after another: all values are converted, then all are scaled, then all
+//! are stored. If the compiler schedules so many statements, it keeps too many values at the same
+//! time and spills registers. This pass fuses such loops part by part. A part has as many values as
+//! the widest access: a vector is loaded, converted, scaled and stored, then the next one.
 //!
-//! The order of two statements changes only if they have no register and no memory in common that
-//! one of them writes, which is judged of every iteration with its indices.
+//! Two statements change their order only if no register and no memory that one of them writes is
+//! accessed by the other. This is checked for every iteration with its indices.
 
 mod accesses;
 mod expressions;
 
 use super::ast::{Binary, Expr, For, Stmt, StmtKind, Type, Word};
 use super::prune::{each_expr, names};
-use accesses::{Place, Scope, Turn};
+use accesses::{Iteration, Place, Scope};
 use expressions::{declared, each_mut, is_storage, plus, substitute, times, uses_of};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Values of a part where each is accessed alone.
+/// The number of values of a part if all accesses are of single values.
 const PART: i64 = 4;
-/// So few loops stay apart: a copy by way of registers, all of which is best loaded before the
-/// first is stored.
+/// The least number of loops to fuse. Fewer loops are a copy through registers, for which it is
+/// best to load everything before the first store.
 const LOOPS: usize = 3;
-/// Arrays that a run alone uses, from which on it pays to put it together though something else
-/// reads a result of it.
+/// The least number of arrays that only the run uses for which fusing pays off although other
+/// statements read a result of the run.
 const PASSING: usize = 2;
-/// Most iterations of loops that go together, written out.
+/// The most iterations of fused loops, in total.
 const MOST: usize = 1 << 13;
-/// Most loops and statements that go together.
+/// The most loops and statements that are fused.
 const ITEMS: usize = 256;
-/// Before loops that are written out.
+/// The pragma of an unrolled loop.
 const UNROLL: &str = "pragma unroll";
 
-/// Puts loops together, in these statements and in those within.
+/// Fuses loops in these statements and in their bodies.
 pub fn fuse(stmts: &mut Vec<Stmt>) {
     let mut taken = HashSet::new();
     each_expr(stmts, &mut |e| names(e, &mut taken));
@@ -43,32 +43,32 @@ pub fn fuse(stmts: &mut Vec<Stmt>) {
     statements(stmts, &Scope::default(), &whole);
 }
 
-/// What is the same for all statements.
+/// The settings for all statements.
 struct Whole {
-    /// A name for the variable of loops over parts.
+    /// The name of the variable of loops over parts.
     var: Word,
-    /// Whether loops go together of which something else reads values, too.
+    /// Whether to fuse loops although other statements read their values.
     leaves: bool,
 }
 
 /// A loop or a statement.
 #[derive(Clone)]
 struct Item {
-    /// Comments before it.
+    /// The comments before it.
     head: Vec<Stmt>,
     stmt: Stmt,
-    turns: Vec<Turn>,
+    iterations: Vec<Iteration>,
 }
 
-/// What names stand for, and how often those declared here are used.
+/// The meaning of names, and the number of uses of those declared here.
 type Names<'a> = (&'a Scope, &'a HashMap<String, usize>);
 
-/// Loops that follow each other, and what stands between them.
+/// Consecutive loops and the statements between them.
 #[derive(Default)]
 struct Run {
     original: Vec<Stmt>,
     declared: Vec<Stmt>,
-    /// What blocks declare of which all statements are taken.
+    /// Names declared by blocks whose statements have all been taken.
     inner: HashSet<String>,
     /// Arrays of coordinates and conditions.
     conditions: HashSet<String>,
@@ -78,7 +78,7 @@ struct Run {
 fn statements(stmts: &mut Vec<Stmt>, outer: &Scope, whole: &Whole) {
     let mut scope = outer.clone();
     let (mut out, mut run, mut head) = (vec![], Run::default(), vec![]);
-    // What is declared here, and by blocks that are taken apart.
+    // Names declared here and by blocks that have been dissolved.
     let mut taken: HashSet<String> = stmts.iter().filter_map(declared).collect();
     let mut uses = uses_of(stmts);
     uses.retain(|name, _| taken.contains(name));
@@ -107,7 +107,7 @@ fn statements(stmts: &mut Vec<Stmt>, outer: &Scope, whole: &Whole) {
         };
         match first {
             Some((items, mut rest)) => {
-                // What stands before the block goes with its first loops, if any go together.
+                // The statements before the block are fused with its first loops, if possible.
                 let alone = std::mem::replace(&mut run.items, items);
                 if run.fused(&mut out, (&scope, &uses), whole) {
                     statements(&mut rest, &scope, whole);
@@ -135,7 +135,7 @@ fn statements(stmts: &mut Vec<Stmt>, outer: &Scope, whole: &Whole) {
     *stmts = out;
 }
 
-/// The statements within one that is in no run.
+/// Processes the bodies of a statement that is not in a run.
 fn within(stmt: &mut Stmt, scope: &Scope, whole: &Whole) {
     match &mut stmt.kind {
         StmtKind::For(f) if f.pragma != Some(UNROLL) => statements(&mut f.body, scope, whole),
@@ -158,7 +158,7 @@ impl Run {
         self.declared.push(stmt);
     }
 
-    /// Takes a statement, if that keeps what is computed.
+    /// Takes a statement, if that preserves the result.
     fn take(&mut self, scope: &Scope, head: &[Stmt], stmt: &Stmt) -> bool {
         let Some(item) = Item::new(scope, head, stmt) else { return false };
         self.items.push(item);
@@ -170,8 +170,8 @@ impl Run {
         true
     }
 
-    /// Takes all statements of a block. What it declares is declared before the run then, and must
-    /// have names of its own.
+    /// Takes all statements of a block. Its declarations then precede the run, so their names must
+    /// be unique.
     fn open(
         &mut self,
         scope: &Scope,
@@ -218,8 +218,9 @@ impl Run {
         false
     }
 
-    /// The run with the first statements of a block, which use nothing that it declares, and the
-    /// rest of the block; none where there is no loop among the first.
+    /// Extends the run by the first statements of a block, which do not use its declarations.
+    /// Returns the items and the rest of the block, or none if there is no loop among the first
+    /// statements.
     fn first_of(&self, scope: &Scope, body: &[Stmt]) -> Option<(Vec<Item>, Vec<Stmt>)> {
         let mut items = self.items.clone();
         let (mut own, mut rest, mut comments) = (HashSet::new(), vec![], vec![]);
@@ -252,12 +253,12 @@ impl Run {
         items[self.items.len()..].iter().any(is_loop).then_some((items, rest))
     }
 
-    /// Whether a name is that of something in the run.
+    /// Whether the run uses or declares a name.
     fn mentions(&self, name: &str) -> bool {
         let of = |place: &Place| match place {
             Place::Value(n, _) | Place::Single(n, _) | Place::Memory(n) => n == name,
         };
-        let mut accesses = self.items.iter().flat_map(|i| &i.turns).flat_map(|t| &t.accesses);
+        let mut accesses = self.items.iter().flat_map(|i| &i.iterations).flat_map(|t| &t.accesses);
         accesses.any(|(place, _)| of(place))
             || self
                 .declared
@@ -265,13 +266,13 @@ impl Run {
                 .any(|s| matches!(&s.kind, StmtKind::Declare(d) if d.name == name))
     }
 
-    /// Whether something else reads values that the run computes, and few are computed that it does
-    /// not: those are kept anyway, and little is gained.
+    /// Whether other statements read values that the run computes, and few of its values are used
+    /// by the run only. Values read elsewhere are kept in any case, so fusing gains little.
     fn leaves_values(&self, (scope, uses): Names<'_>) -> bool {
         let stmts: Vec<Stmt> = self.items.iter().map(|item| item.stmt.clone()).collect();
         let own = uses_of(&stmts);
-        let turns = self.items.iter().flat_map(|i| &i.turns).flat_map(|t| &t.accesses);
-        let written: HashSet<&String> = turns
+        let iterations = self.items.iter().flat_map(|i| &i.iterations).flat_map(|t| &t.accesses);
+        let written: HashSet<&String> = iterations
             .filter_map(|(place, writes)| match place {
                 Place::Value(name, _) if *writes => Some(name),
                 _ => None,
@@ -291,7 +292,7 @@ impl Run {
         left > 0 && passing < PASSING
     }
 
-    /// Ends the run: its loops together, or as they stood.
+    /// Ends the run: appends its loops fused, or unchanged.
     fn end(&mut self, out: &mut Vec<Stmt>, names: Names<'_>, whole: &Whole) {
         if !self.fused(out, names, whole) {
             out.append(&mut self.original);
@@ -299,12 +300,11 @@ impl Run {
         *self = Run::default();
     }
 
-    /// Loops of which each part may come before all that other loops do with the part before it:
-    /// loads of what nothing here writes. None where all memory that is read is shared, which is
-    /// near.
+    /// The loops whose next part may precede the other loops' current part: loads of memory that
+    /// nothing here writes. Empty if all memory read is shared memory, whose latency is low.
     fn ahead(&self) -> HashSet<usize> {
         let accesses = |item: &Item| -> Vec<(Place, bool)> {
-            item.turns.iter().flat_map(|t| t.accesses.iter().cloned()).collect()
+            item.iterations.iter().flat_map(|t| t.accesses.iter().cloned()).collect()
         };
         let all: Vec<Vec<(Place, bool)>> = self.items.iter().map(accesses).collect();
         let written: HashSet<&Place> =
@@ -333,7 +333,7 @@ impl Run {
         if far { ahead } else { HashSet::new() }
     }
 
-    /// The loops together, where there are some.
+    /// Appends the fused loops, if fusing is possible and pays off.
     fn fused(&mut self, out: &mut Vec<Stmt>, names: Names<'_>, whole: &Whole) -> bool {
         let is_loop = |item: &&Item| matches!(item.stmt.kind, StmtKind::For(_));
         let Some(part) = order(&self.items) else { return false };
@@ -348,18 +348,18 @@ impl Run {
         for (item, _) in self.items.iter().zip(&parts).filter(|(_, p)| p[0].0.is_none()) {
             out.extend(item.head.iter().chain([&item.stmt]).cloned());
         }
-        let turns_in = |k: usize, c: i64| -> Option<Range<usize>> {
+        let iterations_in = |k: usize, c: i64| -> Option<Range<usize>> {
             let parts: &Vec<(Option<i64>, Range<usize>)> = &parts[k];
-            parts.iter().find(|(of, _)| *of == Some(c)).map(|(_, turns)| turns.clone())
+            parts.iter().find(|(of, _)| *of == Some(c)).map(|(_, iterations)| iterations.clone())
         };
         let ahead = self.ahead();
         let mut told = vec![false; self.items.len()];
         let mut first = 0;
         while first <= last {
-            // As many parts as are the same but for where they are.
+            // The parts that differ only in their position form one loop.
             let follows = |c: i64| {
                 self.items.iter().enumerate().all(|(k, item)| {
-                    match (turns_in(k, c - 1), turns_in(k, c)) {
+                    match (iterations_in(k, c - 1), iterations_in(k, c)) {
                         (None, None) => true,
                         (Some(a), Some(b)) => {
                             matches!(item.stmt.kind, StmtKind::For(_)) && a.len() == b.len()
@@ -374,16 +374,16 @@ impl Run {
             }
             let (mut loads, mut next, mut body) = (vec![], vec![], vec![]);
             for (k, item) in self.items.iter().enumerate() {
-                let Some(turns) = turns_in(k, first) else { continue };
+                let Some(iterations) = iterations_in(k, first) else { continue };
                 let to = if ahead.contains(&k) { &mut loads } else { &mut body };
                 if !std::mem::replace(&mut told[k], true) {
                     to.extend(item.head.iter().cloned());
                 }
                 if ahead.contains(&k) && end - first > 1 {
-                    to.extend(item.part(turns.clone(), (first, first + 1), &whole.var));
-                    next.extend(item.part(turns, (first - 1, end - 1), &whole.var));
+                    to.extend(item.part(iterations.clone(), (first, first + 1), &whole.var));
+                    next.extend(item.part(iterations, (first - 1, end - 1), &whole.var));
                 } else {
-                    to.extend(item.part(turns, (first, end), &whole.var));
+                    to.extend(item.part(iterations, (first, end), &whole.var));
                 }
             }
             out.append(&mut loads);
@@ -412,7 +412,7 @@ impl Run {
     }
 }
 
-/// The array of registers that loops go through.
+/// The array of registers over which loops iterate.
 fn array(place: &Place) -> Option<&String> {
     match place {
         Place::Value(name, _) => Some(name),
@@ -420,22 +420,22 @@ fn array(place: &Place) -> Option<&String> {
     }
 }
 
-/// Values of a part, if all loops may go through them part by part.
+/// The number of values of a part, if all loops may be processed part by part.
 fn order(items: &[Item]) -> Option<i64> {
-    let turns = || items.iter().flat_map(|i| &i.turns);
-    let mut counts = turns().filter_map(|t| t.values);
+    let iterations = || items.iter().flat_map(|i| &i.iterations);
+    let mut counts = iterations().filter_map(|t| t.values);
     let values = counts.next();
-    if items.len() > ITEMS || counts.any(|n| Some(n) != values) || turns().count() > MOST {
+    if items.len() > ITEMS || counts.any(|n| Some(n) != values) || iterations().count() > MOST {
         return None;
     }
-    let widest = turns().map(|t| t.width).max().unwrap_or(1).max(PART);
+    let widest = iterations().map(|t| t.width).max().unwrap_or(1).max(PART);
     let part = if values.unwrap_or(0) % widest == 0 { widest } else { 1 };
-    // Before: the order in which they stand. After: by part, then as they stand.
+    // Before: the textual order. After: by part, then in textual order.
     let mut after = vec![];
     for (k, item) in items.iter().enumerate() {
         let mut before = None;
-        for (t, turn) in item.turns.iter().enumerate() {
-            let mut parts = turn.accesses.iter().filter_map(|(place, _)| match place {
+        for (t, iteration) in item.iterations.iter().enumerate() {
+            let mut parts = iteration.accesses.iter().filter_map(|(place, _)| match place {
                 Place::Value(_, at) => Some(at / part),
                 _ => None,
             });
@@ -453,10 +453,10 @@ fn order(items: &[Item]) -> Option<i64> {
     for (to, from) in sorted.into_iter().enumerate() {
         position[from] = to;
     }
-    // Of each place: the last position that writes it, and that accesses it, of the turns so far.
+    // For each place, the last positions of a write and of any access in the iterations so far.
     let mut last: HashMap<&Place, (Option<usize>, Option<usize>)> = HashMap::new();
-    for (turn, at) in turns().zip(position) {
-        for (place, writes) in &turn.accesses {
+    for (iteration, at) in iterations().zip(position) {
+        for (place, writes) in &iteration.accesses {
             let (written, accessed) = last.entry(place).or_default();
             if (if *writes { *accessed } else { *written }) > Some(at) {
                 return None;
@@ -471,9 +471,9 @@ fn order(items: &[Item]) -> Option<i64> {
 }
 
 impl Item {
-    /// A statement with what it accesses, where that is known.
+    /// A statement with its accesses, if they are known.
     fn new(scope: &Scope, head: &[Stmt], stmt: &Stmt) -> Option<Item> {
-        let mut turns = vec![];
+        let mut iterations = vec![];
         match &stmt.kind {
             StmtKind::For(f) => {
                 let (Expr::Int(start), Expr::Int(end)) = (&f.start, &f.end) else { return None };
@@ -482,48 +482,48 @@ impl Item {
                     return None;
                 }
                 for at in (*start..*end).step_by(usize::try_from(f.step).ok()?) {
-                    let mut turn = Turn { at, ..Turn::default() };
+                    let mut iteration = Iteration { at, ..Iteration::default() };
                     let stmts = f.body.iter().filter(|s| !matches!(s.kind, StmtKind::Comment(_)));
                     for stmt in stmts {
-                        scope.statement(stmt, Some((&f.var, at)), &mut turn)?;
+                        scope.statement(stmt, Some((&f.var, at)), &mut iteration)?;
                     }
-                    // A loop over single values goes through nothing.
-                    turn.values?;
-                    turns.push(turn);
+                    // A loop over single values does not iterate over an array.
+                    iteration.values?;
+                    iterations.push(iteration);
                 }
             }
             _ => {
-                let mut turn = Turn::default();
-                scope.statement(stmt, None, &mut turn)?;
-                turns.push(turn);
+                let mut iteration = Iteration::default();
+                scope.statement(stmt, None, &mut iteration)?;
+                iterations.push(iteration);
             }
         }
-        Some(Item { head: head.to_vec(), stmt: stmt.clone(), turns })
+        Some(Item { head: head.to_vec(), stmt: stmt.clone(), iterations })
     }
 
-    /// Which of its turns are in which part, in order; of single values none.
+    /// The iterations of each part, in order; none as the part of single values.
     fn parts(&self, part: i64) -> Vec<(Option<i64>, Range<usize>)> {
         let mut all: Vec<(Option<i64>, Range<usize>)> = vec![];
-        for (n, turn) in self.turns.iter().enumerate() {
-            let of = turn.accesses.iter().find_map(|(place, _)| match place {
+        for (n, iteration) in self.iterations.iter().enumerate() {
+            let of = iteration.accesses.iter().find_map(|(place, _)| match place {
                 Place::Value(_, at) => Some(at / part),
                 _ => None,
             });
             match all.last_mut() {
-                Some((last, turns)) if *last == of => turns.end = n + 1,
+                Some((last, iterations)) if *last == of => iterations.end = n + 1,
                 _ => all.push((of, n..n + 1)),
             }
         }
         all
     }
 
-    /// Its statements of parts that are alike, of which the first has these turns: from the first
-    /// part to before the last, as the loop over them counts.
-    fn part(&self, turns: Range<usize>, parts: (i64, i64), var: &Word) -> Vec<Stmt> {
+    /// The statements of consecutive parts that are alike. `iterations` are the iterations of the
+    /// first part, `parts` is the range of parts, and `var` counts them.
+    fn part(&self, iterations: Range<usize>, parts: (i64, i64), var: &Word) -> Vec<Stmt> {
         let StmtKind::For(f) = &self.stmt.kind else { return vec![self.stmt.clone()] };
-        let n = turns.len() as i64;
-        let first = self.turns[turns.start].at;
-        // The loop's variable at the part's first turn.
+        let n = iterations.len() as i64;
+        let first = self.iterations[iterations.start].at;
+        // The value of the loop variable in the first iteration of the part.
         let per = n * f.step;
         let at = if parts.1 - parts.0 == 1 {
             Expr::Int(first)

@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`ast`], [`mod@print`], [`mod@prune`], [`mod@fuse`].
 //!
-//! Invariant: lowering builds trees and never text; only [`mod@print`] knows precedence, line
-//! breaks and how a comment or a string is kept from ending early.
+//! Invariant: lowering builds trees and never text. Only [`mod@print`] handles precedence, line
+//! breaks, and the escaping that keeps comments and strings from ending early.
 
 pub mod ast;
 pub mod fuse;

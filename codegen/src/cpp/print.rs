@@ -1,4 +1,5 @@
-//! The C++ tree as text: 100 columns, two spaces, the same bytes for the same tree.
+//! Prints the C++ tree: lines of 100 columns, indentation of two spaces. Equal trees give equal
+//! bytes.
 
 use super::ast::{Assign, Declare, For, Item, Kernel, Piece, Stmt, StmtKind, Type, Unary, Word};
 use super::print_asm::asm;
@@ -6,9 +7,9 @@ use super::print_expr::{Doc, Level, expr, separated, type_text};
 use crate::cpp::ast::Expr;
 use pretty::{Arena, DocAllocator};
 
-/// Columns of a line.
+/// The columns of a line.
 const WIDTH: usize = 100;
-/// Spaces of one level.
+/// The spaces of one indentation level.
 const INDENT: isize = 2;
 
 /// The text of a file.
@@ -16,7 +17,7 @@ pub fn file(items: &[Item]) -> String {
     let a = Arena::new();
     let docs = items.iter().map(|i| item(&a, i));
     let doc = a.intersperse(docs, a.hardline().append(a.hardline())).append(a.hardline());
-    // An empty line takes the indentation with it; nobody wants to see that.
+    // Removes the indentation of empty lines.
     let text = doc.pretty(WIDTH).to_string();
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -26,7 +27,7 @@ pub fn file(items: &[Item]) -> String {
     out
 }
 
-/// The text of statements, as they would stand at the top level.
+/// The text of statements at the top level.
 pub fn statements(stmts: &[Stmt]) -> String {
     let a = Arena::new();
     block_lines(&a, stmts).pretty(WIDTH).to_string()
@@ -51,7 +52,7 @@ fn item<'a>(a: &'a Arena<'a>, item: &Item) -> Doc<'a> {
     }
 }
 
-/// `name(params) { body }` behind a head.
+/// `name(params) { body }` after a head.
 fn function<'a>(
     a: &'a Arena<'a>,
     head: Doc<'a>,
@@ -85,7 +86,7 @@ fn kernel_lines<'a>(a: &'a Arena<'a>, k: &Kernel) -> Doc<'a> {
     a.intersperse(shared.into_iter().chain(k.body.iter().map(|s| stmt(a, s))), a.hardline())
 }
 
-/// Statements between braces, a comment after the first one.
+/// Statements in braces, with a comment after the opening brace.
 fn braces<'a>(a: &'a Arena<'a>, stmts: &[Stmt], said: Option<&str>) -> Doc<'a> {
     let said = said.map(|c| a.text("  ").append(comment(c)));
     let inside = stmts.iter().map(|s| a.hardline().append(stmt(a, s)));
@@ -114,7 +115,7 @@ fn stmt<'a>(a: &'a Arena<'a>, s: &Stmt) -> Doc<'a> {
             to.append(expr(a, value, Level::Any).nest(4)).append(";")
         }
         StmtKind::Asm(x) if x.outputs.is_empty() && x.inputs.is_empty() => asm(a, x),
-        // Of a statement of several lines the comment stands above or after the brace.
+        // The comment of a statement of several lines stands above it or after the brace.
         StmtKind::Asm(x) => {
             let above = said.map(|c| a.text(comment(c)).append(a.hardline()));
             return a.concat(above).append(asm(a, x));
@@ -132,7 +133,7 @@ fn stmt<'a>(a: &'a Arena<'a>, s: &Stmt) -> Doc<'a> {
         StmtKind::Block(stmts) => return braces(a, stmts, said),
     };
     match said {
-        // At the end of the line where it fits, else above.
+        // At the end of the line if it fits, else above.
         Some(c) => {
             let above = a.text(comment(c)).append(a.hardline()).flat_alt(a.nil());
             let behind = a.nil().flat_alt(a.text("  ").append(comment(c)));
@@ -169,9 +170,9 @@ fn declare<'a>(a: &'a Arena<'a>, d: &Declare) -> Doc<'a> {
     doc.append(";")
 }
 
-/// An atom's statement. It may go on in the next line after an equals sign or a comma of its text.
+/// A statement of an atom. Lines may break after an equals sign or a comma of its text.
 fn filled<'a>(a: &'a Arena<'a>, pieces: &[Piece]) -> Doc<'a> {
-    // Sides of `=`, each in parts between commas.
+    // The sides of `=`, each split at commas.
     let mut sides = vec![vec![a.nil()]];
     let push = |sides: &mut Vec<Vec<Doc<'a>>>, doc: Doc<'a>| {
         let last = sides.last_mut().and_then(|s| s.pop()).unwrap_or_else(|| a.nil());
@@ -199,8 +200,8 @@ fn filled<'a>(a: &'a Arena<'a>, pieces: &[Piece]) -> Doc<'a> {
                 }
             }
             Piece::Operand(e) => {
-                // Between `=`, commas and brackets anything may stand; `{S}.x` needs a postfix
-                // expression, and beside other operators `*p` reads well by itself.
+                // Between `=`, commas and brackets, any expression may stand. `{S}.x` needs a
+                // postfix expression, and next to other operators `*p` needs no parentheses.
                 let before = i.checked_sub(1).and_then(|i| text_of(pieces.get(i)));
                 let after = text_of(pieces.get(i + 1));
                 let alone = before.is_none_or(|t| t.ends_with(['(', '{', ' ']) && !is_operator(t))
@@ -234,13 +235,14 @@ fn text_of(piece: Option<&Piece>) -> Option<&'static str> {
     }
 }
 
-/// Whether an atom's text ends in an operator other than `=`.
+/// Whether the text of an atom ends in an operator other than `=`.
 fn is_operator(text: &str) -> bool {
     let word = text.trim_end().rsplit(' ').next().unwrap_or("");
     word != "=" && word != "return" && !word.ends_with(['(', '{', ',']) && !word.is_empty()
 }
 
-/// A comment line. It ends where the text ends: no control characters, no backslash at its end.
+/// A comment line. The comment cannot escape its line: control characters and a final backslash are
+/// removed.
 fn comment(text: &str) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("// {}", clean.trim_end_matches(['\\', ' ']))

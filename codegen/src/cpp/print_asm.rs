@@ -1,12 +1,12 @@
-//! Inline PTX as text: the instruction as string literals, one line for each list of operands.
+//! Prints inline PTX: the instruction as string literals, and one line per list of operands.
 
 use super::ast::{Asm, Expr};
 use super::print_expr::{Doc, Level, expr, separated};
 use pretty::{Arena, DocAllocator};
 
-/// Longest string literal; longer instructions are broken after the opcode.
+/// The longest string literal; longer instructions are broken after the opcode.
 const MAX_LITERAL: usize = 84;
-/// Longest list of operands; longer ones are broken between two of them.
+/// The longest list of operands; longer lists are broken between two operands.
 const MAX_OPERANDS: usize = 92;
 
 pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
@@ -34,7 +34,7 @@ pub(super) fn asm<'a>(a: &'a Arena<'a>, asm: &Asm) -> Doc<'a> {
         .append(");")
 }
 
-/// A long instruction in pieces: the opcode, then as many operands as fit.
+/// Breaks a long instruction into pieces: the opcode, then as many operands as fit.
 fn broken(text: &str) -> Vec<String> {
     let (opcode, mut rest) = match text.split_once(' ') {
         Some(parts) if text.len() > MAX_LITERAL => parts,
@@ -42,7 +42,7 @@ fn broken(text: &str) -> Vec<String> {
     };
     let mut pieces = vec![format!("{opcode} ")];
     while rest.len() > MAX_OPERANDS {
-        // An operand that is too long by itself stays whole.
+        // An operand that is too long by itself is not broken.
         let fits = rest.char_indices().take_while(|(i, _)| *i <= MAX_OPERANDS - 2);
         let comma = fits.filter(|(_, c)| *c == ',').map(|(i, _)| i).last();
         let Some(comma) = comma.or_else(|| rest.find(',')) else { break };
@@ -67,14 +67,14 @@ fn list<'a>(a: &'a Arena<'a>, operands: &[(String, Expr)]) -> Doc<'a> {
     a.text(" ").append(separated(a, operands.iter().map(one))).nest(2)
 }
 
-/// A C++ string literal. Only printable ASCII stands in it as it is.
+/// A C++ string literal. Only printable ASCII characters are unescaped.
 pub(super) fn literal(text: &str, newline: bool) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             ' '..='~' => out.push(c),
-            // Three octal digits end by themselves, whatever follows.
+            // Three octal digits end an escape, whatever character follows.
             c if c.is_ascii() => out.push_str(&format!("\\{:03o}", c as u32)),
             _ => out.push('?'),
         }

@@ -1,19 +1,19 @@
-//! Expressions as text: as few parentheses as precedence allows.
+//! Prints expressions with as few parentheses as precedence allows.
 //!
-//! One pair more is printed where readers go wrong: a quotient or remainder under `%`,
-//! `(i / 16) % 2`.
+//! One additional pair helps readers: a quotient or remainder under `%` is printed in parentheses,
+//! as in `(i / 16) % 2`.
 
 use super::ast::{Binary, Expr, Pointer, Type, Unary};
 use pretty::{Arena, DocAllocator, DocBuilder};
 
-/// A document of the printer.
+/// A document of the pretty printer.
 pub(super) type Doc<'a> = DocBuilder<'a, Arena<'a>>;
 
-/// How tightly the outermost operator of an expression binds; larger is tighter. C++20, table of
-/// operator precedence.
+/// The binding strength of the outermost operator of an expression; larger values bind more tightly
+/// (C++20, table of operator precedence).
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
-    /// Anything may stand here.
+    /// Any expression.
     Any,
     Choose,
     Or,
@@ -58,7 +58,7 @@ fn operator(op: Binary) -> (&'static str, Level) {
     }
 }
 
-/// The text of an expression where operators at least as tight as `at` may stand bare.
+/// Prints an expression. Operators that bind less tightly than `at` get parentheses.
 pub(super) fn expr<'a>(a: &'a Arena<'a>, e: &Expr, at: Level) -> Doc<'a> {
     let doc = bare(a, e);
     if level(e) < at { a.text("(").append(doc).append(")") } else { doc }
@@ -98,23 +98,23 @@ fn bare<'a>(a: &'a Arena<'a>, e: &Expr) -> Doc<'a> {
             let (sign, at) = operator(*op);
             let remainder = *op == Binary::Rem && level(left) == Level::Product;
             let left = expr(a, left, if remainder { Level::Prefix } else { at });
-            // Operators of one level group to the left.
-            // A shift by a sum reads as a shift and a sum.
+            // Operators of one level associate to the left. A sum on the right of a shift gets
+            // parentheses.
             let right =
                 expr(a, right, if at == Level::Shift { Level::Prefix } else { tighter(at) });
-            // Products stay together; a sum or condition is filled line by line.
+            // Products are not broken; sums and conditions are filled line by line.
             let space = if at == Level::Product { a.text(" ") } else { a.softline() };
             left.append(" ").append(sign).append(space).append(right)
         }
     }
 }
 
-/// An expression between brackets, its further lines hanging.
+/// An expression in brackets, with hanging further lines.
 fn broken<'a>(a: &'a Arena<'a>, e: &Expr) -> Doc<'a> {
     expr(a, e, Level::Any).nest(4)
 }
 
-/// Expressions between brackets, separated by commas.
+/// Expressions in brackets, separated by commas.
 pub(super) fn list<'a>(
     a: &'a Arena<'a>,
     open: &'static str,
@@ -125,7 +125,7 @@ pub(super) fn list<'a>(
     a.text(open).append(separated(a, items).nest(4)).append(close)
 }
 
-/// Items with commas between. One that does not fit goes to the next line before it is broken.
+/// Items separated by commas. An item that does not fit moves to the next line before it is broken.
 pub(super) fn separated<'a>(a: &'a Arena<'a>, items: impl IntoIterator<Item = Doc<'a>>) -> Doc<'a> {
     let mut doc = a.nil();
     for (i, item) in items.into_iter().enumerate() {
@@ -156,7 +156,7 @@ fn integer(v: i64) -> String {
     if i32::try_from(v).is_ok() && v != i64::from(i32::MIN) {
         v.to_string()
     } else if v == i64::MIN {
-        // The literal without its sign would not fit.
+        // The literal without its sign would not fit 64 bits.
         "(-9223372036854775807LL - 1)".to_owned()
     } else {
         format!("{v}LL")

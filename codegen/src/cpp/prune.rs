@@ -1,7 +1,7 @@
-//! Drops declarations that nothing uses.
+//! Drops unused declarations.
 //!
-//! Lowering declares what may be useful (the thread index, coordinates, views of registers as
-//! words) where it belongs, before it knows what the statements below will need.
+//! Lowering declares whatever may be useful (the thread index, coordinates, views of registers as
+//! words) before it knows which of them later statements use.
 
 use super::ast::{Expr, Piece, Stmt, StmtKind};
 use std::collections::HashSet;
@@ -72,14 +72,14 @@ pub(crate) fn each_expr(stmts: &[Stmt], f: &mut impl FnMut(&Expr)) {
     }
 }
 
-/// The names in an expression.
+/// Collects the names in an expression.
 pub(crate) fn names(e: &Expr, used: &mut HashSet<String>) {
     each_name(e, &mut |name| {
         used.insert(name.to_owned());
     });
 }
 
-/// Calls `f` on every name in an expression, as often as it stands there.
+/// Calls `f` on every occurrence of a name in an expression.
 pub(crate) fn each_name(e: &Expr, f: &mut impl FnMut(&str)) {
     match e {
         Expr::Name(n) => f(n),

@@ -1,8 +1,8 @@
-//! Views to elements: where the values of an operand lie, and how C++ names them.
+//! Views as elements: the offsets of an operand's values, and their C++ expressions.
 //!
-//! An operand's value `v` is element `v` of its view in column-major order, outermost level first;
-//! that is the order in which the atom counts the values of a thread. That values which one access
-//! covers lie side by side, aligned, is what [`carbyne_atoms::bind`] has judged.
+//! Value `v` of an operand is element `v` of its view in column-major order, outermost level first.
+//! This is the order in which the atom counts the values of a thread. [`carbyne_atoms::bind`] has
+//! checked that the values of one access are adjacent and aligned.
 
 use super::helper::Helper;
 use super::state::{Lowering, Stored, Through};
@@ -13,21 +13,21 @@ use carbyne_ir::expr::{Dim, Node};
 use carbyne_ir::program::{Gather, TensorId};
 use carbyne_ir::scalar::Memory;
 
-/// Most values of one operand of one thread.
+/// The most values of an operand per thread.
 const MAX_VALUES: i64 = 1024;
 
-/// The values that the executing thread gives to an operand.
+/// The values of an operand in the executing thread.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     pub(super) stored: Stored,
-    /// Offsets in scalars of the buffer, by value.
+    /// The offset of each value, in scalars of the buffer.
     pub(super) at: Vec<Dim>,
-    /// The tensor as the text names it.
+    /// The tensor as named in the text.
     pub(super) text: String,
 }
 
 impl Lowering<'_> {
-    /// The storage of a tensor, and the tensor as the text names it.
+    /// The storage of a tensor, and the tensor as named in the text.
     pub(super) fn storage_of(&self, t: TensorId) -> Fallible<(Stored, String)> {
         let tensor = &self.p.tensors[t];
         let text = self.p.tensor_name(t);
@@ -43,7 +43,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A buffer whose elements are found through coordinates.
+    /// A buffer whose elements are selected by coordinates.
     fn through(&self, gather: Gather) -> Option<Stored> {
         let source = self.buffers.get(&gather.source)?;
         let index = self.buffers.get(&gather.index)?;
@@ -61,9 +61,11 @@ impl Lowering<'_> {
         let layout = tensor.concat();
         let n = layout.size_in(&self.p.arena).map_err(errors::layout)?.as_const();
         let Some(n) = n.filter(|n| *n <= MAX_VALUES) else {
-            let found = n.map_or("not known".to_owned(), |n| n.to_string());
-            let message = format!("the elements of {text} are {found}, named at once");
-            return Err(errors::unprintable(message, "name fewer elements, of a known number"));
+            let found = n.map_or("an unknown number of".to_owned(), |n| n.to_string());
+            let message = format!("{text} has {found} elements in one operand");
+            let help =
+                format!("use a view with a constant number of at most {MAX_VALUES} elements");
+            return Err(errors::unprintable(message, help));
         };
         let at = |v| {
             let inside = layout.at_in(&self.p.arena, Dim::Const(v))?;
@@ -91,7 +93,7 @@ impl Lowering<'_> {
         Ok(Expr::name(s.name.clone()).at(self.position(s, offset)?))
     }
 
-    /// The address of that element; of element zero, the array itself.
+    /// The address of the element at `offset`; for element 0, the array itself.
     pub(super) fn address(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
         let name = Expr::name(s.name.clone());
         if s.memory.is_number() {
@@ -103,9 +105,9 @@ impl Lowering<'_> {
         }
     }
 
-    /// The address of that element of shared memory as PTX takes it: `shared_address(a, i)`, or
-    /// `shared_address(a)` of the first. What is added to the array's own address is added in 32
-    /// bits: added to a pointer, NVRTC keeps it in 64.
+    /// The address of the element at `offset` in shared memory, as PTX expects it:
+    /// `shared_address(a, i)`, or `shared_address(a)` for the first element. The offset is added in
+    /// 32 bits; if it were added to a pointer, NVRTC would compute in 64 bits.
     pub(super) fn shared_address(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
         self.helpers.insert(Helper::SharedAddress);
         let array = Expr::name(s.name.clone());
@@ -118,7 +120,7 @@ impl Lowering<'_> {
         ))
     }
 
-    /// The index in the array of the scalar at `offset`.
+    /// The array index of the scalar at `offset`.
     pub(super) fn position(&mut self, s: &Stored, offset: Dim) -> Fallible<Expr> {
         let packed = Dim::Const(s.storage.packed);
         if !self.p.arena.rem(offset, packed).is_ok_and(|r| r == Dim::Const(0)) {
@@ -155,9 +157,9 @@ impl Lowering<'_> {
             _ if s.swizzle.is_none() => self.index(index),
             _ => {
                 let (b, m, shift) = (s.swizzle.bits(), s.swizzle.base(), s.swizzle.shift());
-                // Whole periods stay what they are. Where a loop moves them, what is within is the
-                // same in every turn; what loops that are written out add, the compiler adds up
-                // either way.
+                // A swizzle does not change multiples of its period. If a loop advances the index
+                // by such multiples, the swizzled rest is the same in every iteration. For unrolled
+                // loops the compiler folds the sum either way.
                 let (whole, rest) = match self.periods(index, s.swizzle.period())? {
                     (whole, rest) if self.turns(whole) => (whole, rest),
                     _ => (Dim::Const(0), index),
@@ -178,13 +180,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether an index depends on a loop that is not written out.
+    /// Whether an index depends on a loop that is not unrolled.
     fn turns(&self, index: Dim) -> bool {
         let vars = self.p.vars_in(index);
         self.advances.iter().any(|a| vars.contains(&a.var))
     }
 
-    /// An index as a multiple of the period and the rest.
+    /// Splits an index into a multiple of the period and the rest.
     fn periods(&self, index: Dim, period: i64) -> Fallible<(Dim, Dim)> {
         let arena = &self.p.arena;
         let Dim::Expr(id) = index else { return Ok((Dim::Const(0), index)) };
@@ -197,7 +199,7 @@ impl Lowering<'_> {
             whole = arena.add(whole, own).map_err(errors::layout)?;
         }
         let rest = arena.sub(index, whole).map_err(errors::layout)?;
-        // What is left alone says whether it may be negative.
+        // The rest may be negative, in which case the index is not split.
         match arena.range(rest).0 {
             Some(0..) => Ok((whole, rest)),
             _ => Ok((Dim::Const(0), index)),

@@ -1,4 +1,4 @@
-//! Bulk copies: one instruction for all that the operands hold.
+//! Lowers bulk copies: one instruction copies the whole operands.
 
 use super::access::Values;
 use super::state::{Lowering, Stored};
@@ -31,7 +31,7 @@ impl Lowering<'_> {
             let value = match number.name {
                 "bytes" => Dim::Const(bytes),
                 "mask" => mask.unwrap_or(Dim::Const(0)),
-                // The others are coordinates, in their order.
+                // The other numbers are coordinates, in order.
                 _ => at.next().unwrap_or(Dim::Const(0)),
             };
             numbers.push((number.name, value));
@@ -44,8 +44,8 @@ impl Lowering<'_> {
         match self.maps.get(&map) {
             Some(name) => Ok(("l".to_owned(), Expr::name(name.clone()).address())),
             None => Err(errors::unprintable(
-                "a tensor map is no parameter",
-                "make the map of a tensor that the caller provides",
+                "a tensor map is not a parameter of the kernel",
+                "make the map from a tensor that the caller provides",
             )),
         }
     }
@@ -57,7 +57,7 @@ impl Lowering<'_> {
         let Some(stored) = self.buffers.get(&tensor.buffer).cloned() else {
             return Err(errors::undeclared(&text));
         };
-        // Bulk copies begin where the pattern of a swizzle begins, which leaves that place alone.
+        // Bulk copies begin at a whole period of the swizzle, where the swizzle changes nothing.
         let stored = Stored { swizzle: Swizzle::none(), ..stored };
         self.address_register(&Values { stored, at: vec![tensor.offset], text }, false)
     }

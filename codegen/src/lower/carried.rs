@@ -1,19 +1,19 @@
-//! Scalars that a loop carries instead of dividing: the stage of a ring and its phase.
+//! Scalars that a loop carries in variables to avoid divisions: the stage of a ring and its phase.
 //!
-//! With `X = k + c`, where `c` does not change in the loop over `k` and the loop's step is 1,
-//! `X % S` grows by one from iteration to iteration and begins again at 0 where `X / S` grows by
-//! one. So both are variables that are set once before the loop and moved on at its end, by a
-//! comparison. Remainders by a power of two of what is not negative are one instruction anyway, and
-//! stay.
+//! Let `X = k + c` in a loop over `k` of step 1, where `c` is constant in the loop. From one
+//! iteration to the next, `X % S` grows by one, or wraps to 0 when `X / S` grows by one. So both
+//! are variables that are set once before the loop and advanced at its end by a comparison.
+//! Remainders of non-negative numbers by powers of two take one instruction and are not carried.
 //!
-//! What depends on `k` through `X / S` alone changes only where the ring begins again: where it
-//! divides by what is known at run time, it is a variable, too, and is computed anew there.
+//! An expression that depends on `k` only through `X / S` changes only when the ring wraps. If it
+//! divides by a value known only at run time, it is carried, too, and recomputed when the ring
+//! wraps.
 //!
-//! What divides by what is known at run time is computed once, where its variables get their
-//! values, and not wherever it is used: there the compiler would divide again under each condition.
+//! Other expressions that divide by a value known only at run time are computed once, as soon as
+//! their variables have values. Otherwise the compiler would divide again under each condition.
 //!
-//! Where a variable has at the end of the loop the value with which the loop begins in the next
-//! iteration of the loop around it, it is set once before that.
+//! If a variable ends the loop with the value with which the loop begins in the next iteration of
+//! the enclosing loop, the variable is set once before the enclosing loop.
 
 use super::state::{Lowering, Outer};
 use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind, Type};
@@ -25,17 +25,17 @@ use std::collections::HashSet;
 use std::iter::StepBy;
 use std::ops::Range;
 
-/// A ring that a loop goes around: `x % size`.
+/// A ring that a loop traverses: `x % size`.
 struct Ring {
     x: Dim,
     size: Dim,
-    /// `x % size` where it occurs, and its variable.
+    /// The expression `x % size`, if it occurs, and its variable.
     stage: (Option<ExprId>, String),
-    /// Other expressions that change where the ring begins again.
+    /// Other expressions that change when the ring wraps.
     turns: Vec<Turn>,
 }
 
-/// An expression that changes where a ring begins again.
+/// An expression that changes when a ring wraps.
 struct Turn {
     at: ExprId,
     name: String,
@@ -44,26 +44,26 @@ struct Turn {
     used: bool,
 }
 
-/// How it changes.
+/// The kinds of change.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum TurnKind {
-    /// `x / size + c`, modulo 2: it flips.
+    /// `x / size + c`, modulo 2: flips.
     Phase,
-    /// `x / size`: it grows by one.
+    /// `x / size`: grows by one.
     Count,
-    /// What follows from `x / size`: it is computed anew.
+    /// An expression of `x / size`: is recomputed.
     Follows,
 }
 
-/// What a loop carries.
+/// The rings that a loop carries.
 #[derive(Default)]
 pub(super) struct Carried {
     rings: Vec<Ring>,
 }
 
 impl Lowering<'_> {
-    /// Finds what a loop over `var` of step 1 can carry, and lets it print as variables from now
-    /// on. Names are those of the block around the loop.
+    /// Finds the expressions that a loop over `var` of step 1 can carry, and prints them as
+    /// variables from now on. Their names belong to the block around the loop.
     pub(super) fn carry(&mut self, var: VarId, body: &[program::Stmt]) -> Carried {
         let mut carried = Carried::default();
         let mut seen = HashSet::new();
@@ -82,8 +82,8 @@ impl Lowering<'_> {
         carried
     }
 
-    /// Quotients by what is known at run time, and what follows from them, that are known as soon
-    /// as these variables are; they print as variables from now on.
+    /// Finds quotients by values known only at run time, and expressions of them, that can be
+    /// computed as soon as `vars` are known. Prints them as variables from now on.
     pub(super) fn fix(&mut self, vars: &[VarId], body: &[program::Stmt]) -> Vec<(ExprId, String)> {
         let mut found = vec![];
         let mut seen = HashSet::new();
@@ -114,7 +114,8 @@ impl Lowering<'_> {
         found
     }
 
-    /// Their declarations, of those that have been used. They print as themselves again.
+    /// The declarations of those variables that have been used. The expressions print as themselves
+    /// again.
     pub(super) fn fixed(&mut self, found: Vec<(ExprId, String)>) -> Fallible<Vec<Stmt>> {
         let used: Vec<_> = found.into_iter().filter(|(id, _)| self.no_longer(*id)).collect();
         let declared = used.into_iter().map(|(id, name)| {
@@ -125,7 +126,7 @@ impl Lowering<'_> {
         declared.collect()
     }
 
-    /// Whether an expression divides by what is known at run time alone.
+    /// Whether an expression divides by a value known only at run time.
     fn divides(&self, id: ExprId) -> bool {
         let mut todo = vec![Dim::Expr(id)];
         while let Some(dim) = todo.pop() {
@@ -146,7 +147,7 @@ impl Lowering<'_> {
         &mut self,
         var: VarId,
         (start, step): (Dim, i64),
-        turns: Option<StepBy<Range<i64>>>,
+        iterations: Option<StepBy<Range<i64>>>,
         body: &[program::Stmt],
     ) {
         let loops = body.iter().filter_map(|s| match &s.kind {
@@ -156,16 +157,16 @@ impl Lowering<'_> {
         let (known, scope) = (self.indices.bound(), self.namer.depth());
         let loops = loops.collect();
         let before = vec![];
-        self.outers.push(Outer { var, start, step, turns, known, scope, loops, before });
+        self.outers.push(Outer { var, start, step, iterations, known, scope, loops, before });
     }
 
-    /// Ends it: the statements before it.
+    /// Ends the loop. Returns the statements before it.
     pub(super) fn leave(&mut self) -> Vec<Stmt> {
         self.outers.pop().map_or_else(Vec::new, |outer| outer.before)
     }
 
-    /// The statements before a loop and at its end for what its body has used. Expressions print as
-    /// themselves again.
+    /// The statements before a loop and at its end, for the carried expressions that its body has
+    /// used. The expressions print as themselves again.
     pub(super) fn carried(
         &mut self,
         carried: Carried,
@@ -181,7 +182,7 @@ impl Lowering<'_> {
                 turn.used = self.no_longer(turn.at);
                 follows |= turn.used && turn.kind == TurnKind::Follows;
             }
-            // What follows from the quotient is computed of it.
+            // Expressions of the quotient need the quotient itself.
             ring.turns.retain(|turn| turn.used || (follows && turn.kind == TurnKind::Count));
             if stage || !ring.turns.is_empty() {
                 used.push(ring);
@@ -225,22 +226,22 @@ impl Lowering<'_> {
         Ok((before, after))
     }
 
-    /// From here on, an expression prints as a variable.
+    /// Prints an expression as a variable from now on.
     fn names(&mut self, id: ExprId, name: &str, wide: bool) {
         for indices in [&mut self.indices, &mut self.definitions] {
             indices.carry(id, name.to_owned(), wide);
         }
     }
 
-    /// From here on, it prints as itself. Whether it has been printed as a variable.
+    /// Prints an expression as itself from now on. Returns whether it has been printed as a
+    /// variable.
     fn no_longer(&mut self, id: ExprId) -> bool {
         [&mut self.indices, &mut self.definitions]
             .map(|indices| indices.no_longer(id))
             .contains(&true)
     }
 
-    /// The declaration of what a loop carries; none where it stands before the loop around this
-    /// one.
+    /// The declaration of a carried variable; none if it is declared before the enclosing loop.
     fn carried_first(
         &mut self,
         wide: bool,
@@ -276,7 +277,7 @@ impl Lowering<'_> {
         Ok(Some(variable(ty, name, self.index(begins)?)))
     }
 
-    /// The rings in an expression.
+    /// Finds the rings in an expression.
     fn rings(&mut self, var: VarId, dim: Dim, seen: &mut HashSet<ExprId>, to: &mut Carried) {
         let mut todo = vec![dim];
         while let Some(dim) = todo.pop() {
@@ -303,7 +304,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Adds what occurs of a ring: its stage, or what changes where it begins again.
+    /// Adds an occurrence of a ring: its stage, or an expression that changes when the ring wraps.
     fn ring(
         &mut self,
         x: Dim,
@@ -330,7 +331,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// `x % size`, `x / size` or `(x / size + c) % 2` of what grows by one each iteration.
+    /// Matches `x % size`, `x / size` and `(x / size + c) % 2`, where `x` grows by one per
+    /// iteration.
     fn ring_of(&self, var: VarId, node: &Node) -> Option<(Dim, Dim, Option<TurnKind>)> {
         match *node {
             Node::Mod(y, Dim::Const(2)) => {
@@ -359,8 +361,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether a position in a ring of `size` that the loop goes around takes more than an
-    /// instruction.
+    /// Whether the position in a ring costs more than one instruction.
     fn pays(&self, var: VarId, x: Dim, size: Dim) -> bool {
         let arena = &self.p.arena;
         let negative = arena.range(x).0.is_none_or(|lo| lo < 0);
@@ -376,8 +377,8 @@ impl Lowering<'_> {
         self.goes_around(var, x, size) && !(power && !negative && terms)
     }
 
-    /// Whether an expression is the loop's variable and something that does not change in the loop,
-    /// as `size` does not.
+    /// Whether an expression is the loop variable plus a value that is constant in the loop; `size`
+    /// must be constant in the loop, too.
     fn goes_around(&self, var: VarId, x: Dim, size: Dim) -> bool {
         let arena = &self.p.arena;
         let Dim::Expr(id) = x else { return false };
@@ -400,8 +401,9 @@ impl Lowering<'_> {
         }
     }
 
-    /// Of an expression that follows from one quotient `x / size` of what grows by one each
-    /// iteration, and divides by what is known at run time alone: that quotient, `x` and `size`.
+    /// Matches an expression that depends on the loop only through one quotient `x / size`, where
+    /// `x` grows by one per iteration, and that divides by a value known only at run time. Returns
+    /// the quotient, `x` and `size`.
     fn follows(&self, var: VarId, id: ExprId) -> Option<(ExprId, Dim, Dim)> {
         if matches!(self.p.arena.node(id), Node::Linear { .. } | Node::Var(_)) {
             return None;
@@ -442,8 +444,8 @@ impl Lowering<'_> {
         found.filter(|(count, ..)| divides && *count != id)
     }
 
-    /// Whether an expression has one value throughout the loop over `var`, which is about to begin:
-    /// its variables have been bound.
+    /// Whether an expression is constant in the loop over `var`, which is about to begin: its
+    /// variables have been bound.
     fn is_fixed(&self, var: VarId, id: ExprId) -> bool {
         let vars = self.p.vars_in(Dim::Expr(id));
         vars.iter().all(|v| *v != var && self.indices.is_bound(*v))

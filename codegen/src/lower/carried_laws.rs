@@ -1,5 +1,5 @@
-//! Law: what a loop carries has in every iteration the value of the expression for which it stands,
-//! whatever the first value of the loop, the number of its iterations and the loops around it.
+//! Law: in every iteration, a carried variable has the value of its expression, for any start and
+//! trip count of the loop and any enclosing loops.
 
 use super::kernel::body_of;
 use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind};
@@ -11,7 +11,7 @@ use carbyne_ir::{resolve, text};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// A ring of `size`, entered at `k + shift + j * far`; the parity begins `flips` later.
+/// A ring of `size`, entered at `k + shift + j * far`; the parity starts `flips` later.
 #[derive(Clone, Debug)]
 struct Ring {
     size: i64,
@@ -50,7 +50,7 @@ Spec @k <<<#grid:[1], #cta:[32]>>> (%A) -> (%A) {{
     resolve::resolve(&module, &text).unwrap_or_else(|e| panic!("{e:?}\n{text}"))
 }
 
-/// Stage and parity of each wait, as C++ executes the statements.
+/// The stage and parity of each wait, executing the statements as C++ does.
 fn waits(stmts: &[Stmt], env: &mut HashMap<String, Value>, out: &mut Vec<(i128, i128)>) {
     for stmt in stmts {
         match &stmt.kind {
@@ -93,7 +93,7 @@ fn waits(stmts: &[Stmt], env: &mut HashMap<String, Value>, out: &mut Vec<(i128, 
     }
 }
 
-/// The body of a program's kernel, and what its waits are given where symbols have these values.
+/// The body of a program's kernel, and the arguments of its waits for these values of symbols.
 fn waited(p: &Program, symbols: [(&str, i64); 2]) -> (Vec<Stmt>, Vec<(i128, i128)>) {
     let body = body_of(p, p.kernels[0], &AtomTable::new(Arch::Sm90a)).unwrap();
     let builtin = [("threadIdx.x", 0), ("blockIdx.x", 0)];
@@ -132,7 +132,7 @@ proptest! {
             }
         }
         prop_assert_eq!(found, wanted);
-        // What may be negative is carried, whatever the size.
+        // Positions that may be negative are carried, whatever the size.
         prop_assert!(first > -80 || !divides(&body));
     }
 
@@ -183,7 +183,7 @@ Spec @k <<<#grid:[1], #cta:[32]>>> (%A) -> (%A) {{
     }
 }
 
-/// What the instructions of a block are given.
+/// The inputs of the instructions of a block.
 fn asms(stmts: &[Stmt]) -> Vec<String> {
     let inputs = stmts.iter().filter_map(|s| match &s.kind {
         StmtKind::Asm(asm) => Some(format!("{:?}", asm.inputs)),

@@ -1,7 +1,7 @@
-//! Operands that an instruction finds through a matrix descriptor.
+//! Operands that an instruction addresses through a matrix descriptor.
 //!
-//! The fields are those that the atom table derives from the view. The start address is that before
-//! swizzling: the hardware swizzles what it computes from it.
+//! The atom table derives the fields from the view. The start address is the address before
+//! swizzling, since the hardware swizzles the addresses that it computes from it.
 
 use super::helper::Helper;
 use super::state::{Lowering, Stored};
@@ -13,15 +13,15 @@ use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::TensorId;
 use carbyne_ir::scalar::Scalar;
 
-/// Bytes that the start address counts by (PTX ISA, Matrix Descriptor).
+/// The unit of the start address in bytes (PTX ISA, Matrix Descriptor).
 const UNIT: i64 = 16;
 
 /// A tile in shared memory.
 #[derive(Clone, Debug)]
 pub(super) struct Described {
-    /// Without its swizzle.
+    /// The buffer without its swizzle.
     stored: Stored,
-    /// Where the tile begins, in scalars of the buffer, and those.
+    /// The beginning of the tile in scalars of the buffer, and their type.
     at: Dim,
     scalar: Scalar,
     pub(super) descriptor: Descriptor,
@@ -38,12 +38,11 @@ impl Lowering<'_> {
         Ok(Described { stored, at: tensor.offset, scalar, descriptor })
     }
 
-    /// `matrix_descriptor(shared_address(a, 64 * k), 16, 1024, 1)`, or with `+ 2 * i` behind it
-    /// where `i` counts a loop that is written out.
+    /// `matrix_descriptor(shared_address(a, 64 * k), 16, 1024, 1)`, with `+ 2 * i` at the end if
+    /// `i` is the variable of an unrolled loop.
     pub(super) fn descriptor_of(&mut self, d: &Described) -> Fallible<Expr> {
         self.helpers.insert(Helper::MatrixDescriptor);
-        // What loops that are written out add is a constant, in the units of the field that comes
-        // lowest.
+        // Unrolled loops add a constant, in units of the lowest field.
         let units = |d: Dim, bits: i64| {
             let all = self.p.arena.mul(d, Dim::Const(bits)).ok()?;
             let whole = self.p.arena.divisor(all) % (8 * UNIT) == 0;

@@ -1,6 +1,6 @@
-//! Functions that are printed above the kernel where it needs them.
+//! Helper functions that are printed above a kernel that needs them.
 
-/// Functions that are printed above the kernel where it needs them.
+/// A helper function that is printed above a kernel that needs it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Helper {
     FloorDivision,
@@ -31,7 +31,7 @@ __device__ __forceinline__ T floor_mod(T a, T b) {
             }
             Helper::SharedAddress => {
                 "\
-// The address in shared memory of an element of an array, as PTX takes it.
+// The address of an array element in shared memory, as PTX expects it.
 template <typename T>
 __device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
   return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
@@ -42,7 +42,7 @@ __device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
             Helper::Choose => carbyne_atoms::CHOOSE,
             Helper::FenceRegisters => {
                 "\
-// Keeps accesses to registers on their side of it; no instruction.
+// Keeps accesses to registers from moving across this point; emits no instruction.
 template <int N>
 __device__ __forceinline__ void fence_registers(float* r) {
 #pragma unroll
@@ -56,7 +56,7 @@ __device__ __forceinline__ void fence_registers(unsigned* r) {
             }
             Helper::Computed => {
                 "\
-// A pointer into global memory as it is here; it is not computed again where it is used.
+// A pointer into global memory that is computed here and not again at each use.
 template <typename T>
 __device__ __forceinline__ T* computed(T* p) {
   asm volatile(\"\" : \"+l\"(p));

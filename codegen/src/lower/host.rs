@@ -1,7 +1,7 @@
-//! The host's part of a file: one function that launches its kernels, and one that says how large
-//! their workspace is.
+//! The host functions of a file: one launches the kernels, the other returns the size of their
+//! workspace.
 //!
-//! Both stand where NVRTC, which compiles no host code, does not read them.
+//! They are printed under an `#ifndef`, because NVRTC does not compile host code.
 
 mod helpers;
 mod printer;
@@ -9,8 +9,8 @@ mod tvm_ffi;
 
 pub(super) use helpers::headers;
 
+use super::cuda_kernel::{Param, Parts};
 use super::interface::Interface;
-use super::parts::{Param, Parts};
 use crate::cpp::ast::{Binary, Expr, Item, Piece, Pointer, Stmt, StmtKind, Type, Word};
 use crate::index::Indices;
 use crate::namer::Namer;
@@ -24,16 +24,16 @@ use helpers::{ENCODE, LAUNCH, ROUNDING};
 use printer::{Printer, function, quoted, returned, when};
 use std::collections::{BTreeSet, HashMap};
 
-/// How the host's part of a file is printed.
+/// The options for printing host functions.
 #[derive(Copy, Clone, Debug)]
 pub struct Host<'a> {
     /// The NAME in `NAME_launch` and `NAME_workspace_bytes`.
     pub name: &'a str,
-    /// The tensors that the given text declares. All others were added, and lie in the workspace.
+    /// The tensors that the original text declares. All other tensors are in the workspace.
     pub declared: &'a BTreeSet<String>,
 }
 
-/// The host's functions, which stand below the kernels.
+/// The host functions, which follow the kernels.
 pub(super) fn items(
     program: &Program,
     parts: &[Parts],
@@ -41,7 +41,7 @@ pub(super) fn items(
     for_tvm_ffi: bool,
 ) -> Result<Vec<Item>, Diagnostics> {
     let mut namer = Namer::default();
-    // Names inside of a function must not hide those that it uses.
+    // Names in a function must not hide the names that it uses.
     let taken = ["cudaErrorInvalidValue", "cudaSuccess", "error", "stream", "workspace"];
     let taken_too: &[&str] = if for_tvm_ffi { &tvm_ffi::NAMES } else { &[] };
     for taken in taken.iter().chain(taken_too) {
@@ -111,8 +111,8 @@ impl Printer<'_> {
         let of_sizes = |line: &'static str| if sizes.is_empty() { "" } else { line };
         items.push(function(
             &[
-                &format!("Bytes of the workspace that {launch} takes."),
-                of_sizes("It is -1 for sizes that the kernels do not take."),
+                &format!("The bytes of the workspace that {launch} needs."),
+                of_sizes("The result is -1 for unsupported sizes."),
             ],
             "extern \"C\" long long",
             bytes.clone().into(),
@@ -121,9 +121,13 @@ impl Printer<'_> {
         ));
         items.push(function(
             &[
-                "Launches the kernels in order on the stream, and does not wait for them. The workspace is memory of the GPU",
-                &format!("of {bytes} bytes; what it holds before means nothing."),
-                of_sizes("For sizes that the kernels do not take it launches nothing, and returns cudaErrorInvalidValue."),
+                "Launches the kernels in order on the stream, and does not wait for them.",
+                &format!("The workspace is GPU memory; {bytes} returns its size in bytes."),
+                "The initial contents of the workspace do not matter.",
+                of_sizes(
+                    "For unsupported sizes, the function launches nothing and returns \
+                     cudaErrorInvalidValue.",
+                ),
             ],
             "extern \"C\" cudaError_t",
             launch.clone().into(),
@@ -149,7 +153,8 @@ impl Printer<'_> {
         (Type { name: ty.into(), is_const: !written, pointer: Pointer::Plain }, name)
     }
 
-    /// Declares pointers to the tensors in the workspace, behind each other; its bytes.
+    /// Declares pointers to the tensors in the workspace, one after another. Returns the size in
+    /// bytes.
     fn workspace(
         &mut self,
         taken: &Interface,
@@ -175,7 +180,7 @@ impl Printer<'_> {
                 Expr::Reinterpret(Type::named("unsigned long long"), Box::new(workspace()));
             let off = address.binary(Binary::Rem, Expr::Int(unit)).binary(Binary::Ne, Expr::Int(0));
             let bad = workspace().binary(Binary::Eq, Expr::name("nullptr")).binary(Binary::Or, off);
-            // No bytes may lie anywhere.
+            // An empty workspace may have any address.
             let bad = match cx.range(bytes).0 {
                 Some(least) if least > 0 => bad,
                 _ => {
@@ -188,8 +193,8 @@ impl Printer<'_> {
         Ok(bytes)
     }
 
-    /// Encodes the tensor maps of all kernels; those of each by their names there. Kernels share
-    /// equal ones.
+    /// Encodes the tensor maps of all kernels, and returns each with its name. Kernels share equal
+    /// maps.
     fn maps(
         &mut self,
         parts: &[Parts],
@@ -210,10 +215,10 @@ impl Printer<'_> {
             let Some(tensor) = self.passed.get(buffer) else {
                 return Err(errors::unprintable(
                     format!(
-                        "a tensor map is of `%{}`, which no kernel is given",
+                        "no kernel takes the tensor `%{}` of a tensor map",
                         self.p.buffers[*buffer].name
                     ),
-                    "name the tensor among the operands of the kernel",
+                    "add the tensor to the operands of the kernel",
                 ));
             };
             let address = Expr::name(tensor.clone());
@@ -278,8 +283,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Statements that return [`Checks::broken`] for a range or a fact of the symbols that does not
-    /// hold. Ranges come first, since facts are printed for values within these.
+    /// Statements that return [`Checks::broken`] if a range or a fact of the symbols does not hold.
+    /// Ranges come first, since facts are printed for values within the ranges.
     fn facts(&mut self, checks: &Checks) -> Fallible<Vec<Stmt>> {
         let mut body = vec![];
         let bad = checks.broken;
@@ -299,7 +304,7 @@ impl Printer<'_> {
         for fact in self.p.facts.iter().filter(|f| !follows(self.p, f)) {
             let Fact { lhs, op, rhs, text, span } = fact;
             let [lhs, rhs] = [lhs, rhs].map(|side| self.indices.print(*side));
-            let at = errors::at(*span);
+            let at = errors::with_span(*span);
             let (lhs, rhs) = (lhs.map_err(&at)?.expr, rhs.map_err(&at)?.expr);
             let not = match op {
                 CmpOp::Lt => Binary::Ge,
@@ -316,22 +321,22 @@ impl Printer<'_> {
     }
 }
 
-/// How the function that checks sizes is printed.
+/// The variants of the function that checks sizes.
 struct Checks {
     comment: &'static str,
     head: &'static str,
     name: &'static str,
-    /// Its result for a fact that does not hold.
+    /// The result for a fact that does not hold.
     broken: fn(&str) -> Expr,
-    /// Its result where all hold.
+    /// The result if all facts hold.
     kept: &'static str,
-    /// Whether a result says that a fact does not hold.
+    /// Whether a result states that a fact does not hold.
     is_broken: fn(Expr) -> Expr,
 }
 
 impl Checks {
     const UNNAMED: Checks = Checks {
-        comment: "Whether sizes are not as the kernels take them.",
+        comment: "Whether the kernels do not support these sizes.",
         head: "static bool",
         name: "bad_sizes",
         broken: |_| Expr::name("true"),
@@ -349,7 +354,7 @@ impl Checks {
     };
 }
 
-/// Whether ranges and divisors of symbols say all that a fact says.
+/// Whether the ranges and divisors of symbols imply a fact.
 fn follows(p: &Program, Fact { lhs, op, rhs, .. }: &Fact) -> bool {
     let below = |a: Dim, b: Dim, by: i64| match (p.arena.range(a).1, p.arena.range(b).0) {
         (Some(most), Some(least)) => most.checked_add(by).is_some_and(|most| most <= least),
@@ -368,7 +373,7 @@ fn follows(p: &Program, Fact { lhs, op, rhs, .. }: &Fact) -> bool {
     }
 }
 
-/// A statement that sets `error`, and a return where it is one.
+/// Appends a statement that sets `error`, and a return if there is an error.
 fn checked(body: &mut Vec<Stmt>, pieces: Vec<Piece>) {
     let error = || Expr::name("error");
     body.push(Stmt::new(StmtKind::Filled(pieces)));

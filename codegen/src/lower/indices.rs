@@ -1,7 +1,8 @@
 //! Index expressions, coordinates and conditions.
 //!
-//! `threadIdx.x` is unsigned in C++, and `threadIdx.x - 5` would wrap. Where an expression can only
-//! grow, CUDA's variable stands in it, as people write it; elsewhere a signed copy, `tid`.
+//! `threadIdx.x` is unsigned in C++, so `threadIdx.x - 5` would wrap. An expression without
+//! subtractions uses CUDA's variable, as people write it; other expressions use a signed copy,
+//! `tid`.
 
 use super::state::Lowering;
 use crate::Fallible;
@@ -25,7 +26,7 @@ impl Lowering<'_> {
             let Some(VarKind::Index(definition)) = self.p.vars.get(&var) else {
                 return Err(errors::unprintable(
                     "a coordinate has no definition",
-                    "bind it: `@i = #grid.indices()`",
+                    "bind the coordinate: `@i = #grid.indices()`",
                 ));
             };
             let value = self.natural(*definition)?;
@@ -56,7 +57,7 @@ impl Lowering<'_> {
         Ok(vec![stmt])
     }
 
-    /// Names a variable of the program.
+    /// Gives a variable of the program a name.
     pub(super) fn bind(&mut self, var: VarId, name: &str, wide: bool) {
         self.indices.bind(var, name.to_owned(), wide);
         self.definitions.bind(var, name.to_owned(), wide);
@@ -80,12 +81,12 @@ impl Lowering<'_> {
         Ok(a.expr.binary(op, b.expr))
     }
 
-    /// The expression by CUDA's own variables where they cannot wrap.
+    /// The expression with CUDA's own variables if they cannot wrap.
     fn natural(&mut self, dim: Dim) -> Fallible<Printed> {
         if self.only_grows(dim) { self.definitions.print(dim) } else { self.indices.print(dim) }
     }
 
-    /// Whether no step of the computation can be negative.
+    /// Whether no intermediate result can be negative.
     fn only_grows(&self, dim: Dim) -> bool {
         let id = match dim {
             Dim::Const(v) => return v >= 0,

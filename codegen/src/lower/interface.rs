@@ -1,7 +1,7 @@
-//! The tensors of a program's kernels: those of the caller, and those in the workspace, with their
-//! places there.
+//! The tensors of a program's kernels: those that the caller passes, and those in the workspace
+//! with their places.
 
-use super::parts::CudaKernel;
+use super::cuda_kernel::CudaKernel;
 use crate::scalars::{storage, storage_bits};
 use crate::{Fallible, errors};
 use carbyne_atoms::smem::MIN_ALIGN;
@@ -14,16 +14,17 @@ use std::collections::{BTreeSet, HashMap};
 /// The buffers that a sequence of kernels takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Tensors and numbers of the caller, in the order of the program.
+    /// The tensors and numbers that the caller passes, in the order of the program.
     pub caller: Vec<BufferId>,
-    /// Tensors in the workspace.
+    /// The tensors in the workspace.
     pub workspace: Vec<BufferId>,
 }
 
 impl Interface {
-    /// Of these kernels. `declared` are the tensors that the text declares which was decomposed:
-    /// all others were added, and lie in the workspace, as those do that only the kernels use. If
-    /// only some kernels of the program are given, tensors between kernels are the caller's.
+    /// The interface of these kernels. `declared` are the tensors that the text declared before it
+    /// was decomposed. All other tensors are in the workspace, and so are tensors that only the
+    /// kernels use. If only some kernels of the program are given, the caller passes the tensors
+    /// between kernels.
     #[must_use]
     pub fn of(
         program: &Program,
@@ -44,7 +45,7 @@ impl Interface {
         Interface { caller, workspace }
     }
 
-    /// Where the tensors of the workspace begin, in bytes, and how many bytes it has.
+    /// The beginning of each tensor in the workspace, in bytes, and the size of the workspace.
     ///
     /// # Errors
     /// Sizes beyond 64 bits.
@@ -60,8 +61,8 @@ impl Interface {
         Ok((starts, at))
     }
 
-    /// Bytes that tensors of the workspace begin at a multiple of. Memory of `cudaMalloc` does so,
-    /// too, unless a tensor asks for more.
+    /// The alignment of tensors in the workspace, in bytes. It is that of `cudaMalloc`, unless a
+    /// tensor needs more.
     #[must_use]
     pub fn unit(&self, program: &Program) -> i64 {
         const OF_MALLOC: i64 = 256;
@@ -69,13 +70,13 @@ impl Interface {
     }
 }
 
-/// Bytes from a buffer's first element to the end of its last one.
+/// The bytes from a buffer's first element to the end of its last one.
 ///
 /// # Errors
 /// Sizes beyond 64 bits.
 pub fn bytes(program: &Program, buffer: BufferId) -> Fallible<Dim> {
     let (cx, buffer) = (&program.arena, &program.buffers[buffer]);
-    // Where an extent is 0 no element is there, and the place after the last one may be below 0.
+    // If an extent is 0, there are no elements, and the offset after the last one may be negative.
     let elements = cx.max(buffer.cosize, Dim::Const(0));
     elements
         .and_then(|n| cx.ceil_div(n, Dim::Const(storage(buffer.scalar).packed)))
@@ -83,13 +84,12 @@ pub fn bytes(program: &Program, buffer: BufferId) -> Fallible<Dim> {
         .map_err(errors::layout)
 }
 
-/// How the elements of a caller's tensor lie in memory.
+/// The memory layout of a tensor that the caller passes.
 #[derive(Clone, Debug)]
 pub enum Form {
-    /// Extent and stride of each mode, in scalars.
+    /// The extent and stride of each mode, in scalars.
     Modes(Vec<(Dim, Dim)>),
-    /// The number of scalars, which lie side by side. One of the tensor's modes has several
-    /// strides.
+    /// The number of scalars, which are contiguous. One of the tensor's modes has several strides.
     Flat(Dim),
 }
 
@@ -114,16 +114,16 @@ impl Form {
     }
 }
 
-/// Bytes that the address of a tensor of the caller is a multiple of: the widest access of any
-/// kernel may begin there.
+/// The required alignment of a caller's tensor in bytes: the widest access of any kernel may begin
+/// at its address.
 #[must_use]
 pub fn alignment(program: &Program, buffer: BufferId) -> i64 {
     program.buffers[buffer].align.max(MIN_ALIGN)
 }
 
-/// The tensors that a program's kernels hand on to each other: the first kernel that uses one has
-/// all of it as an output and reads nothing of it, and the last one reads it and does not write it.
-/// What they hold before the first launch, and behind the last one, means nothing.
+/// The tensors that kernels pass on to later kernels. The first kernel that uses such a tensor has
+/// the whole tensor as an output and reads nothing of it; the last one reads it and does not write
+/// it. The contents before the first launch and after the last one do not matter.
 #[must_use]
 pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
     let mut first: HashMap<BufferId, bool> = HashMap::new();
@@ -132,7 +132,7 @@ pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
         let (reads, writes) = uses(program, *kernel);
         let read_now = reads.iter().filter(|b| first.get(b) == Some(&true));
         handed_on.extend(read_now.copied());
-        // A result to which the last kernel adds is the caller's.
+        // A result to which the last kernel adds belongs to the caller.
         handed_on.retain(|b| !writes.contains(b));
         first_uses(program, *kernel, &mut first);
     }
@@ -141,13 +141,13 @@ pub fn handed_on(program: &Program) -> BTreeSet<BufferId> {
 
 /// The tensors that kernels write.
 #[must_use]
-pub fn written(program: &Program) -> BTreeSet<BufferId> {
+pub fn written_buffers(program: &Program) -> BTreeSet<BufferId> {
     let outputs = program.kernels.iter().flat_map(|k| &program.specs[*k].outputs);
     outputs.map(|t| program.tensors[*t].buffer).collect()
 }
 
-/// The tensors that kernels write as a whole before they read them: their contents before the first
-/// launch mean nothing.
+/// The tensors that kernels write as a whole before they read them. Their contents before the first
+/// launch do not matter.
 #[must_use]
 pub fn results(program: &Program) -> BTreeSet<BufferId> {
     let mut first = HashMap::new();
@@ -155,8 +155,8 @@ pub fn results(program: &Program) -> BTreeSet<BufferId> {
     first.into_iter().filter_map(|(b, whole)| whole.then_some(b)).collect()
 }
 
-/// Notes for each buffer whether the first kernel that uses it has all of it as an output and reads
-/// nothing of it.
+/// Records for each buffer whether the first kernel that uses it has the whole buffer as an output
+/// and reads nothing of it.
 fn first_uses(program: &Program, kernel: SpecId, first: &mut HashMap<BufferId, bool>) {
     let (reads, writes) = uses(program, kernel);
     for buffer in reads.union(&writes) {

@@ -1,8 +1,9 @@
-//! The kernel: parameters, head comment, helpers, and what a launcher must know.
+//! Prints a kernel function: parameters, head comment, helper functions, and the data that a
+//! launcher needs.
 
+use super::cuda_kernel::{CudaKernel, Param, Parts};
 use super::helper::Helper;
 use super::host::{self, Host};
-use super::parts::{CudaKernel, Param, Parts};
 use super::state::{Bases, Lowering};
 use super::stmts::{NOT_UNROLLED, line_comment};
 use crate::cpp::ast::{Binary, Expr, Item, Kernel, Piece, Pointer, Stmt, StmtKind, Type, Word};
@@ -20,20 +21,21 @@ use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{self, BufferId, Exec, MapId, Program, SpecId};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The parameters as C++ declares them and as a launcher passes them.
+/// The parameters as C++ declares them, and as a launcher passes them.
 type Signature = (Vec<(Type, Word)>, Vec<Param>);
 
-/// Where shared memory begins: the driver keeps as many bytes before it, whatever a declaration
-/// asks for, and a compiler that believes in more puts bits of addresses together that add up. No
-/// instruction wants more; swizzles are of indices.
+/// The alignment of dynamic shared memory. The driver reserves this number of bytes before it,
+/// whatever alignment a declaration requests. If a declaration promised more, the compiler would
+/// replace additions to addresses by ORs, which lose carries. No instruction needs more, since
+/// swizzles apply to indices.
 const SHARED_ALIGN: i64 = 1024;
 
 /// Prints one kernel of a decomposed program.
 ///
 /// # Errors
-/// D0305 where a spec is neither decomposed nor an atom, D0302 where an atom does not fit, X0004
-/// over the architecture's shared memory, C0401 for what has no spelling. Up to
-/// [`carbyne_ir::limits::MAX_ERRORS`] are collected.
+/// D0305 if a spec is neither decomposed nor an atom, D0302 if an atom does not fit, X0004 if the
+/// kernel exceeds the shared memory of the architecture, C0401 for anything that cannot be printed.
+/// Collects up to [`carbyne_ir::limits::MAX_ERRORS`] errors.
 pub fn print_kernel(
     program: &Program,
     kernel: SpecId,
@@ -44,11 +46,11 @@ pub fn print_kernel(
     Ok(parts.kernel)
 }
 
-/// Prints kernels of several programs as one file, so that one compilation takes them all: their
-/// headers and helpers are printed once. Kernels of one name are numbered.
+/// Prints kernels of several programs as one file, so that they are compiled together. Headers and
+/// helper functions are printed once. Kernels with equal names are numbered.
 ///
 /// # Errors
-/// As [`print_kernel`], for the first program that has any.
+/// As [`print_kernel`], for the first program with errors.
 pub fn print_kernels(
     kernels: &[(&Program, SpecId)],
     atoms: &AtomTable,
@@ -57,9 +59,9 @@ pub fn print_kernels(
     Ok((file(&parts, None), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
-/// Prints kernels of one program as a file for nvcc: as [`print_kernels`] does, and a function of
-/// the host that launches them in their order, with one that says how large its workspace is. NVRTC
-/// compiles the same file, without the host's functions.
+/// Prints kernels of one program as a file for nvcc: the output of [`print_kernels`], a host
+/// function that launches the kernels in order, and one that returns the size of the workspace.
+/// NVRTC compiles the same file without the host functions.
 ///
 /// # Errors
 /// As [`print_kernel`].
@@ -72,9 +74,9 @@ pub fn print_program(
     with_host(program, kernels, atoms, host, false)
 }
 
-/// Prints as [`print_program`] does, and adds `__tvm_ffi_NAME`, a function of
+/// Prints the output of [`print_program`] and `__tvm_ffi_NAME`, a function of
 /// [tvm-ffi](https://tvm.apache.org/ffi/) that checks tensors and launches the kernels on them. The
-/// file is compiled with the headers of the package `apache-tvm-ffi`.
+/// file needs the headers of the package `apache-tvm-ffi`.
 ///
 /// # Errors
 /// As [`print_kernel`].
@@ -100,10 +102,10 @@ fn with_host(
     Ok((file(&parts, Some(host)), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
-/// As [`print_kernels`], with clocks: each warp reads `clock64` before and after the first
-/// `nounroll` loop at the top of its kernel, and its first lane writes both to the kernel's last
-/// output, i64 of \[blocks, warps, 2\], which the program itself does not write. A kernel without
-/// such a loop has no clocks.
+/// Prints the output of [`print_kernels`] with clocks. Each warp reads `clock64` before and after
+/// the first `nounroll` loop at the top level of its kernel. Its first lane writes both times to
+/// the kernel's last output, i64 of \[blocks, warps, 2\], which the program itself does not write.
+/// A kernel without such a loop has no clocks.
 ///
 /// # Errors
 /// As [`print_kernel`].
@@ -115,7 +117,8 @@ pub fn print_clocked(
     Ok((file(&parts, None), parts.into_iter().map(|p| p.kernel).collect()))
 }
 
-/// The file of some kernels; of one, its head comes first. Behind them stands what is the host's.
+/// The file of some kernels, followed by host functions. The head comment of a single kernel comes
+/// first.
 fn file(kernels: &[Parts], host: Option<Vec<Item>>) -> String {
     let headers: BTreeSet<&'static str> = kernels.iter().flat_map(|k| k.headers.clone()).collect();
     let helpers: BTreeSet<Helper> = kernels.iter().flat_map(|k| k.helpers.clone()).collect();
@@ -149,7 +152,7 @@ fn all_lowered(
     kernels.iter().map(|(p, id)| lowered(p, *id, atoms, &mut names, clocked)).collect()
 }
 
-/// `names` are those of the kernels of the file.
+/// Lowers a kernel. `names` are the names of the kernels in the file.
 fn lowered(
     program: &Program,
     kernel: SpecId,
@@ -182,12 +185,12 @@ fn lowered(
     match printed {
         Ok(printed) if lowering.errors.is_empty() => return Ok(printed),
         Ok(_) => {}
-        Err(d) => lowering.errors.push(*errors::at(program.specs[kernel].span)(d)),
+        Err(d) => lowering.errors.push(*errors::with_span(program.specs[kernel].span)(d)),
     }
     Err(lowering.errors.into_iter().map(|d| program.noted(d)).collect())
 }
 
-/// The statements of a kernel's function.
+/// The body of a kernel function.
 #[cfg(test)]
 pub(super) fn body_of(
     program: &Program,
@@ -211,7 +214,7 @@ impl Lowering<'_> {
                 "write `<<<#grid, #block>>>`, or decompose the program first",
             ));
         };
-        // Names inside the kernel may hide its own.
+        // Names inside of the kernel may hide its own name.
         let name = spec.name.as_deref().unwrap_or("carbyne_kernel");
         let name = names.admit(name, "kernel");
         let (grid, block) = self.extents(exec)?;
@@ -228,9 +231,9 @@ impl Lowering<'_> {
         self.arena = Arena::place(self.p, &smem::buffers(self.p, id), self.atoms)?;
         let (signature, params) = self.params(id, &content)?;
         let mut body = self.prologue(exec);
-        let who = self.who(exec);
+        let executors = self.executors(exec);
         let inner = match &spec.body {
-            Some(stmts) => self.stmts(stmts, &who),
+            Some(stmts) => self.stmts(stmts, &executors),
             None => vec![self.leaf(id)?],
         };
         body.extend(inner);
@@ -238,7 +241,7 @@ impl Lowering<'_> {
             self.clock(&mut body, buffer, block);
         }
         prune::prune(&mut body);
-        // Where there are products most registers hold them, in the order that their atoms want.
+        // In kernels with products, accumulators take most registers, in the order of their atoms.
         if !content.leaves.iter().any(|s| self.p.specs[*s].kind.is_product()) {
             fuse::fuse(&mut body);
         }
@@ -269,7 +272,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// Refuses leaves that keep a factor in registers, which a call would change.
+    /// Rejects leaves that keep a factor in registers, which a call would overwrite.
     fn no_factor(&self, leaves: &[SpecId]) -> Fallible<()> {
         for &id in leaves {
             let spec = &self.p.specs[id];
@@ -278,18 +281,15 @@ impl Lowering<'_> {
             return Err(errors::new(
                 Code::Calls,
                 spec.span,
-                format!(
-                    "an index is divided by a number of 64 bits, a call beside `{}`",
-                    atom.name
-                ),
-                "bound symbols, `where N <= 1048576`, so that indices have 32 bits, or move the first factor \
-                 of the MatMul to shared memory",
+                format!("a 64-bit division of an index would be a call next to `{}`", atom.name),
+                "bound symbols, `where N <= 1048576`, so that indices have 32 bits, or move \
+                 the first factor of the MatMul to shared memory",
             ));
         }
         Ok(())
     }
 
-    /// Blocks of a cluster.
+    /// The number of blocks of a cluster.
     fn cluster(&self, id: SpecId) -> Fallible<i64> {
         let most = carbyne_atoms::limits(self.atoms.arch).max_cluster;
         let refuse = |message: String, help: String| {
@@ -304,10 +304,7 @@ impl Lowering<'_> {
                     Arch::ALL.iter().filter(has).map(|a| format!("`{a}`")).collect();
                 refuse(
                     format!("{arch} has no clusters of blocks"),
-                    format!(
-                        "compile for {}, or run on a block tensor of one level",
-                        archs.join(", ")
-                    ),
+                    format!("compile for {}, or use a block tensor of one level", archs.join(", ")),
                 )
             }
             Some(n) => refuse(
@@ -357,7 +354,7 @@ impl Lowering<'_> {
         body.insert(at, Stmt::constant("long long", names[0].clone(), now()));
     }
 
-    /// Blocks of the grid and threads of a block.
+    /// The number of blocks of the grid, and of threads of a block.
     fn extents(&self, exec: Exec) -> Fallible<(Dim, i64)> {
         let size = |t| self.p.threads[t].concat().size_in(&self.p.arena).map_err(errors::layout);
         let grid = size(exec.blocks)?;
@@ -367,14 +364,15 @@ impl Lowering<'_> {
                 Code::Symbolic,
                 self.p.threads[exec.threads].span,
                 format!(
-                    "a block has from 1 to {MAX_BLOCK_THREADS} threads, and their number must be known"
+                    "a block must have a constant number of threads, from 1 to {MAX_BLOCK_THREADS}"
                 ),
                 "give the thread tensor constant extents",
             )),
         }
     }
 
-    /// Pointers and numbers in text order, then symbols, then tensor maps in text order.
+    /// The parameters: pointers and numbers in text order, then symbols, then tensor maps in text
+    /// order.
     fn params(&mut self, id: SpecId, content: &Content) -> Fallible<Signature> {
         let spec = &self.p.specs[id];
         let operands: HashSet<BufferId> = spec
@@ -417,7 +415,7 @@ impl Lowering<'_> {
                 errors::new(
                     Code::AtomMismatch,
                     map.span,
-                    format!("hardware has no such tensor map: {no}"),
+                    format!("the hardware does not support the tensor map: {no}"),
                     &no.help(),
                 )
             })?;
@@ -433,7 +431,7 @@ impl Lowering<'_> {
         Ok((signature, params))
     }
 
-    /// `const int tid = threadIdx.x;`, where something needs it.
+    /// `const int tid = threadIdx.x;`, if anything needs it.
     fn prologue(&mut self, exec: Exec) -> Vec<Stmt> {
         let mut body = vec![];
         let places = [
@@ -442,7 +440,7 @@ impl Lowering<'_> {
         ];
         for (threads, cuda, [short, long]) in places {
             let Some(var) = self.p.threads[threads].var else { continue };
-            // The short name is left to a coordinate that the program calls so.
+            // A coordinate of the program with the short name keeps the name.
             let named = |v: &VarId| self.p.arena.var_info(*v).name.trim_start_matches('@') == short;
             let taken = self.p.vars.keys().any(named);
             let local = self.namer.admit(if taken { long } else { short }, "i");
@@ -474,16 +472,16 @@ impl Lowering<'_> {
     }
 }
 
-/// What a kernel's statements hold.
+/// A summary of a kernel's statements.
 #[derive(Default)]
 struct Content {
     /// Buffers that leaves write.
     written: HashSet<BufferId>,
     /// Specs without a body.
     leaves: Vec<SpecId>,
-    /// Whether warpgroups change how many registers they have.
+    /// Whether warp groups change their number of registers.
     moves_registers: bool,
-    /// Tensor maps whose boxes are moved, in text order.
+    /// Tensor maps whose boxes are copied, in text order.
     maps: BTreeSet<MapId>,
 }
 

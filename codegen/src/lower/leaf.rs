@@ -1,9 +1,9 @@
-//! Leaves: the text of an atom with the operands of a spec filled in.
+//! Lowers leaves: prints the text of an atom with the operands of a spec filled in.
 
 use super::access::Values;
 use super::descriptor::Described;
 use super::helper::Helper;
-use super::known::Known;
+use super::known_conditions::Known;
 use super::state::Lowering;
 use super::stmts::line_comment;
 use crate::cpp::ast::{Assign, Binary, Declare, Expr, Piece, Stmt, StmtKind, Type};
@@ -16,7 +16,7 @@ use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Operand, Spec, SpecId, TensorId};
 
-/// What fills an operand of an atom.
+/// The argument for an operand of an atom.
 pub(super) enum Filled {
     Values(Values),
     Described(Described),
@@ -39,19 +39,21 @@ impl Lowering<'_> {
         let bound = bind::bind(self.p, id, atom)
             .map_err(|m| Box::new(bind::not_by(self.p, id, name, &m)))?;
         if let Some(copy) = bound.bulk {
-            let mut stmt = self.bulk(atom, copy).map_err(errors::at(spec.span))?;
+            let mut stmt = self.bulk(atom, copy).map_err(errors::with_span(spec.span))?;
             stmt.comment = line_comment(spec.line, atom.name);
             return Ok(stmt);
         }
         let accesses = bind::accesses(self.p, spec, atom)
             .map_err(|m| Box::new(bind::not_by(self.p, id, name, &m)))?;
-        let filled = self.fill(atom, &bound.operands).map_err(errors::at(spec.span))?;
+        let filled = self.fill(atom, &bound.operands).map_err(errors::with_span(spec.span))?;
         self.headers_of(atom);
         let stmt = match atom.template {
             Template::Cuda(_) => self.cuda(atom, &filled, spec.lane()),
             Template::Ptx(_) | Template::PtxScalar(_) => {
                 let bytes = match atom.counts() {
-                    true => self.valid_bytes(spec, &accesses).map_err(errors::at(spec.span))?,
+                    true => {
+                        self.valid_bytes(spec, &accesses).map_err(errors::with_span(spec.span))?
+                    }
                     false => None,
                 };
                 let given = bytes.map(|bytes| ("valid", ("r".to_owned(), bytes)));
@@ -59,19 +61,20 @@ impl Lowering<'_> {
                 self.ptx(atom, &filled, &[], given, spec.kind != SpecKind::MatMulSet)
             }
         };
-        let mut stmt = stmt.map_err(errors::at(spec.span))?;
-        // Inline PTX takes several lines; its comment says what they are.
+        let mut stmt = stmt.map_err(errors::with_span(spec.span))?;
+        // Inline PTX takes several lines, so its comment names the atom.
         let what = if atom.template.is_ptx() { atom.name } else { "" };
         stmt.comment = line_comment(spec.line, what);
-        let stmt = self.compared(spec, stmt).map_err(errors::at(spec.span))?;
+        let stmt = self.compared(spec, stmt).map_err(errors::with_span(spec.span))?;
         self.note_coordinates(spec);
-        let stmt = self.where_inside(spec, atom, stmt, &accesses).map_err(errors::at(spec.span))?;
+        let stmt =
+            self.where_inside(spec, atom, stmt, &accesses).map_err(errors::with_span(spec.span))?;
         let alone = atom.group == 1 && atom.visibility.is_immediate();
         Ok(Stmt { alone, ..stmt })
     }
 
-    /// The statement of an atom for the elements that there are, where tiles reach over the end of
-    /// a mode.
+    /// Restricts the statement of an atom to existing elements, for tiles that reach over the end
+    /// of a mode.
     fn where_inside(
         &mut self,
         spec: &Spec,
@@ -84,7 +87,8 @@ impl Lowering<'_> {
         if let Some(parts) = &accesses.parts
             && let Some(cond) = self.all_less_but_known(&parts.whole)?
         {
-            // What counts is told of other bounds by its number, the copy of an element is not.
+            // An atom with a byte count handles other bounds by the count; the copy of single
+            // elements needs conditions.
             let around = if atom.counts() { &accesses.source[..] } else { &[] };
             let otherwise = self.one_by_one(spec, parts, around)?;
             stmt = Stmt::new(StmtKind::If { cond, then: vec![stmt], otherwise });
@@ -102,9 +106,9 @@ impl Lowering<'_> {
         Ok(stmt)
     }
 
-    /// A copy of each element alone: those that there are, and zero for a source that there is not;
-    /// `around` must hold for the source of each, too. All are read before the first is written,
-    /// which else would be waited for each.
+    /// Copies each existing element separately, and writes zero for sources that do not exist. The
+    /// conditions `around` must hold for each source, too. All elements are read before the first
+    /// one is written; otherwise each load would be waited for.
     fn one_by_one(
         &mut self,
         spec: &Spec,
@@ -157,14 +161,15 @@ impl Lowering<'_> {
         Ok(stmts)
     }
 
-    /// `i < M && j < N`; none of no pairs.
+    /// `i < M && j < N`; none without pairs.
     fn all_less(&mut self, pairs: &[(Dim, Dim)]) -> Fallible<Option<Expr>> {
         let all: Vec<Expr> =
             pairs.iter().map(|(a, b)| self.compare(*a, CmpOp::Lt, *b)).collect::<Result<_, _>>()?;
         Ok(all.into_iter().reduce(|a, b| a.binary(Binary::And, b)))
     }
 
-    /// The same, but for the iterations in which it is known.
+    /// The condition of [`Lowering::all_less`], without the iterations in which it is known to
+    /// hold.
     fn all_less_but_known(&mut self, pairs: &[(Dim, Dim)]) -> Fallible<Option<Expr>> {
         let mut all = vec![];
         for &(coordinate, extent) in pairs {
@@ -194,7 +199,7 @@ impl Lowering<'_> {
         Ok(stmts)
     }
 
-    /// What is given to each operand.
+    /// The argument for each operand.
     fn fill(&self, atom: &Atom, given: &[Operand]) -> Fallible<Vec<Filled>> {
         let one = |(operand, given): (&AtomOperand, &Operand)| match given {
             Operand::Tensor(t) if operand.matrix_rule().is_some() => {
@@ -206,16 +211,16 @@ impl Lowering<'_> {
         atom.operands.iter().zip(given).map(one).collect()
     }
 
-    /// How many bytes an atom that counts them reads: those that `valid=` says, and of these the
-    /// ones that there are.
+    /// The number of bytes that an atom with a byte count reads: the bytes of existing elements
+    /// among those of `valid=`.
     fn valid_bytes(&mut self, spec: &Spec, accesses: &Accesses) -> Fallible<Option<Expr>> {
         let Some(Operand::Tensor(t)) = spec.inputs.first() else { return Ok(None) };
         let cx = &self.p.arena;
         let bits = self.p.scalar_of(*t).bits();
         if bits % 8 != 0 {
             return Err(errors::unprintable(
-                "elements below a byte are not counted",
-                "move elements of whole bytes, or ask with an `if`",
+                "an atom cannot count elements smaller than a byte",
+                "move elements of whole bytes, or use an `if`",
             ));
         }
         let all = self.p.tensors[*t].concat().size_in(cx).map_err(errors::layout)?;
@@ -232,7 +237,7 @@ impl Lowering<'_> {
             true => Expr::Cast(Type::named("int"), Box::new(printed.expr)),
             false => printed.expr,
         };
-        // In most iterations of a loop that is written out all are there.
+        // In most iterations of an unrolled loop, all elements exist.
         if let ([left], None, Some(n)) = (&accesses.leading[..], spec.valid, all.as_const()) {
             match self.known_less(Dim::Const(n - 1), *left) {
                 Known::Always => bytes = Expr::Int(n * bits / 8),
@@ -251,7 +256,7 @@ impl Lowering<'_> {
             if let Elem::Scalar(s) = operand.elem {
                 self.headers.extend(storage(s).header);
             }
-            // The type through which it is accessed: `__half2` needs its header too.
+            // The type of the access, such as `__half2`, needs a header, too.
             let cxx = operand.cxx.unwrap_or("");
             self.headers.extend(cxx.starts_with("__half").then_some(FP16));
             self.headers.extend(cxx.starts_with("__nv_bfloat").then_some(BF16));
@@ -319,8 +324,8 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether an atom that moves bits of any type moves one value of one C++ type, which then needs no
-/// other type to be seen through.
+/// Whether an atom that moves bits of any type moves one value of one C++ type, so that no cast is
+/// needed.
 fn is_plain(atom: &Atom, filled: &[Filled]) -> bool {
     let bits = |o: &AtomOperand| matches!(o.elem, Elem::Bits(_));
     let mut cxx = filled.iter().map(|f| match f {
@@ -334,7 +339,7 @@ fn is_plain(atom: &Atom, filled: &[Filled]) -> bool {
         && cxx.all(|c| c == first)
 }
 
-/// The operand of that name and what fills it.
+/// The operand with a name, and its argument.
 pub(super) fn named<'a>(
     atom: &'a Atom,
     filled: &'a [Filled],
@@ -349,11 +354,11 @@ pub(super) fn named<'a>(
     })
 }
 
-/// Atoms written in C++ have no descriptors, and reciprocals of literals alone; the sweep of the
-/// table refuses others.
+/// C++ templates have no descriptors, and reciprocals only of literals. The checks of the atom
+/// table reject other templates.
 fn not_cuda(atom: &Atom) -> Box<carbyne_ir::diag::Diagnostic> {
     errors::unprintable(
-        format!("the text of `{}` takes what no C++ has", atom.name),
+        format!("the C++ template of `{}` has a placeholder for PTX", atom.name),
         "correct the template of the atom",
     )
 }
@@ -363,8 +368,11 @@ pub(super) fn number(n: f64, operand: &AtomOperand) -> Fallible<Expr> {
         Elem::Scalar(s) if operand.n_values() == 1 => s,
         _ => {
             return Err(errors::unprintable(
-                format!("operand {} is {}, which no literal has", operand.name, operand.elem),
-                "set a register with Init, and name that",
+                format!(
+                    "operand {} is {}, for which there is no literal",
+                    operand.name, operand.elem
+                ),
+                "set a register with Init, and use the register",
             ));
         }
     };

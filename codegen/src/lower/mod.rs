@@ -1,39 +1,39 @@
-//! Programs to C++ trees, one file per concern.
+//! Lowers programs to C++ trees, one file per concern.
 //!
-//! Reading order: `kernel` (the function around it all), `stmts` (control flow), `who` (guards),
-//! `storage` (declarations), `access` (views to elements), `leaf` (atoms), `ptx` and `descriptor`
-//! (operands of inline PTX), `sync` (atoms of statements between specs), `flight` (registers of
-//! asynchronous atoms), `state` (what all of them read and write), `carried` and `advance` (what
-//! loops carry), `host` (the functions that launch).
+//! Reading order: `kernel` (the kernel function), `stmts` (control flow), `guards` (conditions on
+//! the executing threads), `storage` (declarations), `access` (views as elements), `leaf` (atoms),
+//! `ptx` and `descriptor` (operands of inline PTX), `sync` (synchronization statements),
+//! `register_fences` (registers of asynchronous atoms), `state` (the shared state), `carried` and
+//! `loop_pointers` (variables that loops advance), `host` (functions that launch kernels).
 //!
-//! Invariant: lowering reads the program and the table, and decides nothing.
+//! Invariant: lowering reads the program and the atom table, and makes no choices.
 
 mod access;
-mod advance;
 mod bulk;
 mod carried;
 #[cfg(test)]
 mod carried_laws;
+mod cuda_kernel;
 mod descriptor;
-mod flight;
+mod guards;
 mod helper;
 mod host;
 mod indices;
 mod interface;
 mod kernel;
-mod known;
+mod known_conditions;
 mod leaf;
-mod parts;
+mod loop_pointers;
 mod ptx;
+mod register_fences;
 mod sizes;
 mod state;
 mod stmts;
 mod storage;
 mod sync;
-mod who;
 
+pub use cuda_kernel::{CudaKernel, Param};
 pub use host::Host;
-pub use interface::{Form, Interface, alignment, bytes, handed_on, results, written};
+pub use interface::{Form, Interface, alignment, bytes, handed_on, results, written_buffers};
 pub use kernel::{print_clocked, print_kernel, print_kernels, print_program, print_tvm_ffi};
-pub use parts::{CudaKernel, Param};
 pub use sizes::open_sizes;

@@ -1,8 +1,8 @@
-//! Atoms written in PTX: operands become numbered registers of an asm statement.
+//! Lowers atoms written in PTX: operands become numbered registers of an asm statement.
 //!
-//! A register operand is split into registers of its class, in the order of its values; a 32-bit
-//! register packs neighboring narrower values. An operand in memory becomes the register that holds
-//! the thread's address: 32-bit in shared memory, 64-bit in global memory; or its descriptor.
+//! A register operand is split into registers of its class, in the order of its values. A 32-bit
+//! register packs adjacent narrower values. An operand in memory becomes a register with the
+//! thread's address (32-bit in shared memory, 64-bit in global memory), or with its descriptor.
 
 use super::access::Values;
 use super::helper::Helper;
@@ -16,8 +16,8 @@ use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
 impl Lowering<'_> {
-    /// The instruction with its operands and numbers, and what else is given: registers by their
-    /// names in the template; `accumulates` says whether a MatMul adds to D.
+    /// The instruction with its operands and numbers. `given` contains further registers by their
+    /// names in the template. `accumulates` states whether a MatMul adds to D.
     pub(super) fn ptx(
         &mut self,
         atom: &Atom,
@@ -66,7 +66,7 @@ impl Lowering<'_> {
     fn number_register(&mut self, value: Dim, class: AsmClass) -> Fallible<(String, Expr)> {
         let printed = self.indices.print(value)?;
         let mut value = printed.expr;
-        // Coordinates of boxes have 32 bits: the launch refuses tensors that have more.
+        // Coordinates of boxes have 32 bits; the launch rejects larger tensors.
         if class != AsmClass::R {
             value = Expr::Cast(Type::named(class.cxx()), Box::new(value));
         } else if printed.wide {
@@ -104,7 +104,7 @@ impl Lowering<'_> {
             Filled::Number(_) => {
                 return Err(errors::unprintable(
                     format!("operand {} of `{}` cannot be a literal", operand.name, atom.name),
-                    "set a register with Init, and name that",
+                    "set a register with Init, and use the register",
                 ));
             }
         })
@@ -145,8 +145,8 @@ impl Lowering<'_> {
         }
         let Some((_, name)) = v.stored.words.iter().find(|(c, _)| *c == class) else {
             return Err(errors::unprintable(
-                format!("{} cannot be taken as {}", v.text, class.cxx()),
-                "move it to registers of its own first",
+                format!("{} cannot be accessed as {}", v.text, class.cxx()),
+                "move the values to registers of their own first",
             ));
         };
         let name = name.clone();
@@ -154,9 +154,9 @@ impl Lowering<'_> {
         Ok(Expr::name(name).at(self.index(index)?))
     }
 
-    /// The register that holds the address of the first value. In shared memory it is that of an
-    /// element or, of what threads copy or load in loops, a `pointer`: of one that a loop moves
-    /// compilers make a register of its own.
+    /// The register that holds the address of the first value. In shared memory, this is the
+    /// address of an element, or a `pointer` for data that threads copy or load in loops: compilers
+    /// keep a pointer that a loop advances in a register of its own.
     pub(super) fn address_register(
         &mut self,
         v: &Values,
@@ -179,14 +179,14 @@ impl Lowering<'_> {
     }
 }
 
-/// Operands of an asm statement, numbered.
+/// The numbered operands of an asm statement.
 #[derive(Default)]
 struct Numbered<'a> {
     outputs: Vec<(String, Expr)>,
     inputs: Vec<(String, Expr)>,
     /// The text of each name of the template.
     texts: HashMap<&'a str, String>,
-    /// The registers of each name, one by one.
+    /// The individual registers of each name.
     single: HashMap<&'a str, Vec<String>>,
 }
 
@@ -199,7 +199,7 @@ impl<'a> Numbered<'a> {
     ) -> Self {
         let mut all = Numbered { texts, ..Numbered::default() };
         let braces = !matches!(atom.template, Template::PtxScalar(_));
-        // Outputs are numbered first, as C++ wants them.
+        // Outputs are numbered first, as required by C++.
         let mut number = 0;
         for outputs in [true, false] {
             for &name in placeholders {
@@ -225,7 +225,7 @@ impl<'a> Numbered<'a> {
         all
     }
 
-    /// The template with the registers and numbers in it.
+    /// The template with registers and numbers filled in.
     fn text(&self, atom: &Atom, filled: &[Filled], accumulates: bool) -> Fallible<String> {
         let mut text = String::new();
         for part in atom.template.parts() {
@@ -247,7 +247,10 @@ impl<'a> Numbered<'a> {
                 | Part::Before(name)
                 | Part::Reciprocal(name) => {
                     return Err(errors::unprintable(
-                        format!("the text of `{}` is PTX and takes C++ of {name}", atom.name),
+                        format!(
+                            "the PTX template of `{}` has a placeholder for C++: {name}",
+                            atom.name
+                        ),
                         "correct the template of the atom",
                     ));
                 }
@@ -256,7 +259,7 @@ impl<'a> Numbered<'a> {
                     let (_, Filled::Described(d)) = named(atom, filled, name)? else {
                         return Err(errors::unprintable(
                             format!("operand {name} of `{}` has no descriptor", atom.name),
-                            "name a tensor in SH in a canonical layout",
+                            "use a tensor in SH with a canonical layout",
                         ));
                     };
                     text.push_str(&d.descriptor.major.immediate().to_string());

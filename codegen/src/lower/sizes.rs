@@ -1,11 +1,11 @@
-//! Sizes of a program that extents and strides of the caller's tensors state.
+//! Derives the sizes of a program from extents and strides of the caller's tensors.
 
 use super::interface::Form;
 use crate::{Fallible, errors};
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::program::{BufferId, Program};
 
-/// A number of a tensor that the caller gives.
+/// A number of a tensor that the caller passes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// The extent of a mode.
@@ -16,13 +16,13 @@ pub(super) enum Side {
     Elements,
 }
 
-/// How a tensor states a size: `factor * size + rest` is one of its numbers, in scalars.
+/// An equation for a size: `factor * size + rest` is a number of a tensor, in scalars.
 pub(super) struct Source {
     pub(super) var: VarId,
     pub(super) buffer: BufferId,
     pub(super) side: Side,
     pub(super) factor: i64,
-    /// An expression of sizes that come before.
+    /// An expression of sizes that have been derived before.
     pub(super) rest: Dim,
 }
 
@@ -38,14 +38,14 @@ fn sides(form: &Form) -> Vec<(Side, Dim)> {
     }
 }
 
-/// How the tensors of a caller state sizes, in an order in which each follows from those before.
+/// The equations for sizes, in an order in which each size follows from earlier ones.
 pub(super) fn sources(program: &Program, caller: &[BufferId]) -> Fallible<Vec<Source>> {
     let mut all = vec![];
     for b in caller.iter().filter(|b| !program.buffers[**b].is_number()) {
         let sides = sides(&Form::of(program, *b)?);
         all.extend(sides.into_iter().map(|(side, dim)| (*b, side, dim)));
     }
-    // Extents come before strides, since the stride of a mode of one element means nothing.
+    // Extents come before strides, since the stride of a mode with one element is meaningless.
     all.sort_by_key(|(_, side, _)| matches!(side, Side::Stride(_)));
     let mut found: Vec<Source> = vec![];
     loop {
@@ -60,7 +60,7 @@ pub(super) fn sources(program: &Program, caller: &[BufferId]) -> Fallible<Vec<So
     }
 }
 
-/// The one size that a number states, if the others in it are known.
+/// The one unknown size in a number, if all others are known.
 fn unknown(program: &Program, dim: Dim, found: &[Source]) -> Fallible<Option<(VarId, i64, Dim)>> {
     let cx = &program.arena;
     let is_open = |v: VarId| found.iter().all(|s| s.var != v);
@@ -82,8 +82,8 @@ fn unknown(program: &Program, dim: Dim, found: &[Source]) -> Fallible<Option<(Va
     Ok(Some((var, factor, rest)))
 }
 
-/// The sizes that no tensor of the caller states by its shape or its strides, in the order of the
-/// text.
+/// The sizes that cannot be derived from the shapes and strides of the caller's tensors, in text
+/// order.
 ///
 /// # Errors
 /// Sizes beyond 64 bits.

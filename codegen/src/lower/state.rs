@@ -1,4 +1,4 @@
-//! The state of lowering one kernel: its buffers, and the loops around what is lowered.
+//! The state of lowering a kernel: its buffers, and the loops around the current statement.
 
 use super::helper::Helper;
 use crate::cpp::ast::{Stmt, Type};
@@ -16,40 +16,40 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::iter::StepBy;
 use std::ops::Range;
 
-/// The state of lowering one kernel.
+/// The state of lowering a kernel.
 pub(super) struct Lowering<'p> {
     pub(super) p: &'p Program,
     pub(super) atoms: &'p AtomTable,
     pub(super) namer: Namer,
     pub(super) indices: Indices<'p>,
-    /// How index variables are spelled where they are defined: by CUDA's own variables.
+    /// Index variables in terms of CUDA's built-in variables, for definitions.
     pub(super) definitions: Indices<'p>,
     pub(super) buffers: HashMap<BufferId, Stored>,
-    /// Buffers of the kernel that asynchronous atoms use.
+    /// The buffers of the kernel that asynchronous atoms use.
     pub(super) asynchronous: HashSet<BufferId>,
-    /// Registers in scope that they use, in order of declaration.
+    /// The registers in scope that asynchronous atoms use, in order of declaration.
     pub(super) in_flight: Vec<BufferId>,
-    /// Loops that are being lowered and are not unrolled, outermost first.
+    /// The loops around the current statement that are not unrolled, outermost first.
     pub(super) advances: Vec<Advance>,
     /// Registers that hold coordinates.
     pub(super) coordinates: Coordinates,
-    /// Buffers that one leaf alone writes.
+    /// Buffers that exactly one leaf writes.
     pub(super) written_once: HashSet<BufferId>,
-    /// Loops that are being lowered, outermost first.
+    /// The loops around the current statement, outermost first.
     pub(super) outers: Vec<Outer>,
-    /// Pointers before loops that are written out.
+    /// Pointers that are set before unrolled loops.
     pub(super) bases: Bases,
-    /// Parameters that are tensor maps.
+    /// The parameters for tensor maps.
     pub(super) maps: HashMap<MapId, String>,
     pub(super) arena: Arena,
-    /// Sets of threads that wait at named barriers, in order of first appearance.
+    /// The sets of threads at named barriers, in order of first appearance.
     pub(super) barriers: Vec<Vec<i64>>,
     pub(super) headers: BTreeSet<&'static str>,
     pub(super) helpers: BTreeSet<Helper>,
     pub(super) errors: Diagnostics,
 }
 
-/// A buffer that has a name in C++.
+/// A buffer with a name in C++.
 #[derive(Clone, Debug)]
 pub(super) struct Stored {
     pub(super) name: String,
@@ -57,15 +57,15 @@ pub(super) struct Stored {
     pub(super) scalar: Scalar,
     pub(super) storage: Storage,
     pub(super) is_const: bool,
-    /// On indices of array elements.
+    /// A swizzle of indices of array elements.
     pub(super) swizzle: Swizzle,
-    /// Names of the registers seen as registers of inline PTX.
+    /// The names of views of the registers as registers of inline PTX.
     pub(super) words: Vec<(AsmClass, String)>,
-    /// How elements are found whose coordinate stands in another tensor.
+    /// For a gathered view, the tensor of coordinates.
     pub(super) gather: Option<Through>,
 }
 
-/// A tensor of coordinates through which elements are found: see [`carbyne_ir::program::Gather`].
+/// A tensor of coordinates that selects elements; see [`carbyne_ir::program::Gather`].
 #[derive(Clone, Debug)]
 pub(super) struct Through {
     /// The array of coordinates.
@@ -77,7 +77,7 @@ pub(super) struct Through {
 }
 
 impl Stored {
-    /// Coordinates, which lie nowhere and have no name.
+    /// A tensor of coordinates, which are computed and have no storage and no name.
     pub(super) fn computed(scalar: Scalar) -> Self {
         Stored {
             name: String::new(),
@@ -92,54 +92,54 @@ impl Stored {
     }
 }
 
-/// Registers that hold coordinates: of each buffer, what its elements are; none for what is written
+/// Registers that hold coordinates: the elements of each buffer; none for elements that are written
 /// several times.
 pub(super) type Coordinates = HashMap<BufferId, HashMap<i64, Option<Dim>>>;
 
-/// A loop whose body is lowered, for loops that stand in it.
+/// A loop around the current statement, as needed by loops in its body.
 pub(super) struct Outer {
     pub(super) var: VarId,
     pub(super) start: Dim,
     pub(super) step: i64,
-    /// The values of its variable, where it is written out and they are known.
-    pub(super) turns: Option<StepBy<Range<i64>>>,
-    /// Variables that are known before it.
+    /// The values of its variable, if the loop is unrolled and the values are constant.
+    pub(super) iterations: Option<StepBy<Range<i64>>>,
+    /// The variables known before the loop.
     pub(super) known: HashSet<VarId>,
-    /// The scope of names around it.
+    /// The scope of names around the loop.
     pub(super) scope: usize,
-    /// Variables of the loops that each of its iterations executes once.
+    /// The variables of the loops that each of its iterations executes once.
     pub(super) loops: Vec<VarId>,
-    /// Statements before it.
+    /// Statements before the loop.
     pub(super) before: Vec<Stmt>,
 }
 
-/// A loop that is not written out, while its body is lowered.
+/// A loop that is not unrolled, while its body is lowered.
 pub(super) struct Advance {
     pub(super) var: VarId,
-    /// Variables that are known before it.
+    /// The variables known before the loop.
     pub(super) known: HashSet<VarId>,
-    /// Variables of the loops in it that are written out.
+    /// The variables of unrolled loops in its body.
     pub(super) unrolled: HashSet<VarId>,
     pub(super) pointers: Vec<Pointer>,
 }
 
-/// Pointers into arrays in global memory, to which unrolled loops add strides that are known at run
-/// time alone. They are set before the outermost of these loops, since under the condition of each
-/// access they would be computed again.
+/// Pointers into arrays in global memory, to which unrolled loops add strides that are known only
+/// at run time. They are set before the outermost of these loops; otherwise the compiler would
+/// compute them again under the condition of each access.
 #[derive(Default)]
 pub(super) struct Bases {
-    /// Variables that are known before it.
+    /// The variables known before the loops.
     pub(super) known: HashSet<VarId>,
-    /// How many such loops there are around.
+    /// The number of enclosing unrolled loops.
     pub(super) depth: usize,
-    /// The array, its type, where in it the pointer points, and its name.
+    /// For each pointer: the array, the type, the index at which it points, and its name.
     pub(super) pointers: Vec<(String, Type, Dim, String)>,
 }
 
-/// The pointer into one array.
+/// A pointer into an array that a loop advances.
 pub(super) struct Pointer {
     pub(super) array: String,
     pub(super) name: String,
-    /// Its first use: its type, the index, and by how much that grows with the variable.
+    /// The first use: the type, the index, and the growth of the index per unit of the variable.
     pub(super) used: Option<(Type, Dim, i64)>,
 }

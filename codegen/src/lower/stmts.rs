@@ -1,8 +1,8 @@
-//! Statements: nested specs, loops, conditions.
+//! Lowers statements: nested specs, loops, conditions.
 
 use super::carried::Carried;
+use super::guards::Executors;
 use super::state::Lowering;
-use super::who::Who;
 use crate::cpp::ast::{Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};
@@ -11,24 +11,25 @@ use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, Exec, Operand, SpecId, ThreadsId};
 
-/// Before a loop that the compiler must not unroll.
+/// The pragma of a loop that the compiler must not unroll.
 pub(super) const NOT_UNROLLED: &str = "pragma unroll 1";
 
 impl Lowering<'_> {
-    /// A block's statements. Errors are collected; what cannot be printed is left out.
-    pub(super) fn stmts(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
+    /// Lowers a list of statements. Collects errors, and leaves out statements that cannot be
+    /// printed.
+    pub(super) fn stmts(&mut self, stmts: &[program::Stmt], executors: &Executors) -> Vec<Stmt> {
         let mut out = vec![];
         let declared = self.in_flight.len();
-        // What was found at each statement that binds variables, and behind which line it is
-        // declared.
+        // For each statement that binds variables: the position after it, and the quotients found
+        // there.
         let mut places = vec![];
         for (n, stmt) in stmts.iter().enumerate() {
             if self.errors.is_full() {
                 break;
             }
-            match self.stmt(stmt, who) {
+            match self.stmt(stmt, executors) {
                 Ok(lines) => out.extend(lines),
-                Err(d) => self.errors.push(*errors::at(stmt.span)(d)),
+                Err(d) => self.errors.push(*errors::with_span(stmt.span)(d)),
             }
             if let program::StmtKind::Indices(vars) = &stmt.kind {
                 places.push((out.len(), self.fix(vars, &stmts[n + 1..])));
@@ -44,12 +45,12 @@ impl Lowering<'_> {
         out
     }
 
-    fn stmt(&mut self, stmt: &program::Stmt, who: &Who) -> Fallible<Vec<Stmt>> {
+    fn stmt(&mut self, stmt: &program::Stmt, executors: &Executors) -> Fallible<Vec<Stmt>> {
         use program::StmtKind as K;
         let line = stmt.line;
         let one = |s: StmtKind| Ok(vec![commented(s, line_comment(line, ""))]);
         match &stmt.kind {
-            K::Spec(id) => self.spec(*id, who),
+            K::Spec(id) => self.spec(*id, executors),
             K::Allocate(t) => self.allocate(*t, line),
             K::Indices(vars) => self.coordinates(vars, line),
             K::Element { var, tensor } => self.number(*var, *tensor, line),
@@ -57,7 +58,7 @@ impl Lowering<'_> {
                 let first = *start;
                 let start = self.indices.print(first)?;
                 let bound = self.indices.print(*end)?;
-                // The variable also takes the first value at or after its bound.
+                // At the end of the loop, the variable is at or beyond its bound.
                 let after = self.p.arena.add(*end, (*step - 1).into()).map_err(errors::layout)?;
                 let wide = start.wide || bound.wide || !self.indices.is_narrow(after);
                 let carries = *step == 1 && *unroll != Unroll::Full;
@@ -69,19 +70,19 @@ impl Lowering<'_> {
                 } else {
                     self.advance(*var, body);
                 }
-                let turns = match (first, *end, usize::try_from(*step)) {
+                let iterations = match (first, *end, usize::try_from(*step)) {
                     (Dim::Const(start), Dim::Const(end), Ok(step)) if written_out && step > 0 => {
                         Some((start..end).step_by(step))
                     }
                     _ => None,
                 };
-                self.enter(*var, (first, *step), turns, body);
+                self.enter(*var, (first, *step), iterations, body);
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
                 let stmts = body;
                 let places = if written_out { vec![] } else { self.fix(&[*var], body) };
-                let mut lines = self.stmts(body, who);
+                let mut lines = self.stmts(body, executors);
                 let mut body = self.fixed(places)?;
                 body.append(&mut lines);
                 self.namer.close();
@@ -126,52 +127,52 @@ impl Lowering<'_> {
                     });
                 }
                 let cond = all.unwrap_or(Expr::name("true"));
-                let then = self.scope(then, who);
-                let otherwise = self.scope(otherwise, who);
+                let then = self.scope(then, executors);
+                let otherwise = self.scope(otherwise, executors);
                 one(StmtKind::If { cond, then, otherwise })
             }
             K::Barrier(threads) => one(self.barrier(*threads)?),
-            K::Sync(sync) => self.sync(sync, who, line),
+            K::Sync(sync) => self.sync(sync, executors, line),
         }
     }
 
-    /// Whether a loop in which asynchronous atoms use registers may have no iteration. Where it has
-    /// none, the compiler would give registers other values on another way around it, and then wait
-    /// for each atom.
+    /// Whether a loop in which asynchronous atoms use registers may have no iterations. If so, the
+    /// compiler would keep other values in these registers on the path around the loop, and
+    /// serialize the atoms.
     fn may_pass_by(&self, start: Dim, end: Dim, body: &[program::Stmt]) -> bool {
         let length = self.p.arena.sub(end, start);
         let runs = length.is_ok_and(|n| self.p.arena.range(n).0.is_some_and(|least| least > 0));
         !runs && self.p.walk(body).specs().any(|id| !self.asynchronous_of(id).is_empty())
     }
 
-    /// Statements between braces.
-    fn scope(&mut self, stmts: &[program::Stmt], who: &Who) -> Vec<Stmt> {
+    /// Statements in braces.
+    fn scope(&mut self, stmts: &[program::Stmt], executors: &Executors) -> Vec<Stmt> {
         self.namer.open();
-        let out = self.stmts(stmts, who);
+        let out = self.stmts(stmts, executors);
         self.namer.close();
         out
     }
 
-    /// A nested spec: a leaf, or its body below a comment that says what it computes.
-    fn spec(&mut self, id: SpecId, outer: &Who) -> Fallible<Vec<Stmt>> {
+    /// A nested spec: a leaf, or its body with a comment that describes the spec.
+    fn spec(&mut self, id: SpecId, outer: &Executors) -> Fallible<Vec<Stmt>> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else {
             return Err(errors::new(
                 Code::NotDecomposed,
                 spec.span,
-                format!("this {} does not say who executes it", spec.kind),
+                format!("this {} has no executor", spec.kind),
                 "write `<<<#blocks, #threads>>>` after its name",
             ));
         };
         if let Some(groups) = self.p.threads[exec.threads].elect.filter(|_| !outer.elected()) {
-            return self.elected(id, groups, outer).map_err(errors::at(spec.span));
+            return self.elected(id, groups, outer).map_err(errors::with_span(spec.span));
         }
         let guard = match outer.elected() {
-            // The same elected threads.
+            // The enclosing spec has elected these threads already.
             true => None,
-            false => self.guard(outer, exec).map_err(errors::at(spec.span))?,
+            false => self.guard(outer, exec).map_err(errors::with_span(spec.span))?,
         };
-        let who = self.who(exec);
+        let executors = self.executors(exec);
         let Some(body) = &spec.body else {
             let leaf = self.leaf(id)?;
             return Ok(match guard {
@@ -182,7 +183,7 @@ impl Lowering<'_> {
             });
         };
         let comment = line_comment(spec.line, &self.describe(id));
-        let body = self.scope(body, &who);
+        let body = self.scope(body, &executors);
         let declares = body.iter().any(|s| matches!(s.kind, StmtKind::Declare(_)));
         Ok(match guard {
             Some(cond) => {
@@ -196,17 +197,18 @@ impl Lowering<'_> {
         })
     }
 
-    /// A spec of one elected thread of each of these groups: they elect it, and it goes on alone.
-    fn elected(&mut self, id: SpecId, groups: ThreadsId, outer: &Who) -> Fallible<Vec<Stmt>> {
+    /// A spec of one elected thread of each group: the groups elect the thread, which then executes
+    /// the spec alone.
+    fn elected(&mut self, id: SpecId, groups: ThreadsId, outer: &Executors) -> Fallible<Vec<Stmt>> {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else { return Ok(vec![]) };
         let atom = self.atoms.elect(self.p, groups, spec.span)?;
         let all = Exec { threads: groups, ..exec };
         let guard = self.guard(outer, all)?;
-        if !self.who(all).fills(atom.group) {
+        if !self.executors(all).fills(atom.group) {
             return Err(errors::unprintable(
-                "a lane is elected of whole warps",
-                "elect of a warp: `#cta.tile([32])[0].elect()`",
+                "`.elect()` needs whole warps",
+                "elect a lane of a warp: `#cta.tile([32])[0].elect()`",
             ));
         }
         self.namer.open();
@@ -222,8 +224,8 @@ impl Lowering<'_> {
         });
         let given = atom.operands.iter().map(|o| (o.name, ("=r".to_owned(), lane.clone())));
         let elect = self.ptx(atom, &[], &[], given.collect(), false)?;
-        let who = self.who(exec);
-        let inside = self.spec(id, &who);
+        let executors = self.executors(exec);
+        let inside = self.spec(id, &executors);
         self.namer.close();
         let then = StmtKind::If { cond: lane, then: inside?, otherwise: vec![] };
         let body = vec![Stmt::new(declare), elect, Stmt::new(then)];
@@ -249,12 +251,12 @@ impl Lowering<'_> {
     }
 }
 
-/// A statement with a comment, if there is one.
+/// A statement with an optional comment.
 fn commented(kind: StmtKind, comment: Option<String>) -> Stmt {
     Stmt { comment, ..Stmt::new(kind) }
 }
 
-/// `line 42: what`; nothing where the program has no text.
+/// `line 42: what`; empty if the program has no text.
 pub(super) fn line_comment(line: u32, what: &str) -> Option<String> {
     match (line, what) {
         (0, "") => None,

@@ -1,7 +1,7 @@
 //! Declarations of buffers.
 //!
-//! Registers are one array a buffer, aligned so that vectors and words of it can be accessed;
-//! shared buffers are pointers into the block's allocation.
+//! A buffer in registers is an array, aligned so that vectors and words of it can be accessed. A
+//! buffer in shared memory is a pointer into the block's allocation.
 
 use super::helper::Helper;
 use super::state::{Lowering, Stored};
@@ -14,15 +14,15 @@ use carbyne_ir::layout::Swizzle;
 use carbyne_ir::program::{Buffer, BufferId, TensorId};
 use carbyne_ir::scalar::Memory;
 
-/// Integer registers of inline PTX and what is put after a buffer's name for them.
+/// The integer registers of inline PTX, and the suffix of a buffer's name for each.
 const WORDS: [(AsmClass, &str); 3] =
     [(AsmClass::H, "u16"), (AsmClass::R, "u32"), (AsmClass::L, "u64")];
 
-/// Most bytes of one thread's array: all of its registers.
+/// The most bytes of an array of one thread: all of its registers.
 const MAX_ARRAY_BYTES: i64 = 4 * 255 * 64;
 
 impl Lowering<'_> {
-    /// Storage that the caller provides.
+    /// A buffer that the caller provides.
     pub(super) fn parameter(&mut self, id: BufferId, written: bool) -> Fallible<Stored> {
         let b = &self.p.buffers[id];
         if b.is_number() {
@@ -32,11 +32,8 @@ impl Lowering<'_> {
             return Err(errors::new(
                 Code::Unprintable,
                 b.span,
-                format!(
-                    "`%{}` is provided by the caller and does not lie in global memory",
-                    b.name
-                ),
-                "declare it in GL, or allocate it in the kernel's body",
+                format!("`%{}` is provided by the caller, but is not in global memory", b.name),
+                "declare the tensor in GL, or allocate it in the kernel",
             ));
         }
         self.stored(b, Memory::Gl, !written)
@@ -89,7 +86,7 @@ impl Lowering<'_> {
                     Code::Unprintable,
                     b.span,
                     format!("`%{}` is allocated in global memory inside a kernel", b.name),
-                    "declare it at the top, so that the caller provides it",
+                    "declare the tensor at the top level, so that the caller provides it",
                 ));
             }
         };
@@ -128,7 +125,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// `alignas(16) __half a[8];` and, for inline PTX, the same registers as words.
+    /// `alignas(16) __half a[8];`, and views of the registers as words for inline PTX.
     fn registers(&mut self, b: &Buffer, stored: &mut Stored) -> Fallible<Vec<Stmt>> {
         let Some(cosize) = b.cosize.as_const() else {
             return Err(errors::new(
@@ -146,10 +143,10 @@ impl Lowering<'_> {
                 Code::TooLarge,
                 b.span,
                 format!("`%{}` takes {bytes} bytes of registers of each thread", b.name),
-                "spread it over more threads",
+                "distribute the tensor over more threads",
             ));
         }
-        // The largest vector that fits the array.
+        // The largest vector that fits into the array.
         let align = 1i64 << (63 - bytes.clamp(1, 16).leading_zeros());
         let mut stmts = vec![Stmt::new(StmtKind::Declare(Declare {
             align: (align > element_bytes).then_some(align),

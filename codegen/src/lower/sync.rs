@@ -1,10 +1,11 @@
-//! Statements between specs: the text of their atoms with mbarriers and numbers filled in.
+//! Lowers synchronization statements: prints the text of their atoms with mbarriers and numbers
+//! filled in.
 
 use super::access::Values;
+use super::guards::Executors;
 use super::leaf::Filled;
 use super::state::Lowering;
 use super::stmts::line_comment;
-use super::who::Who;
 use crate::cpp::ast::{Binary, Expr, Piece, Stmt, StmtKind};
 use crate::{Fallible, errors};
 use carbyne_atoms::{Atom, BarrierScope, Handover, Part};
@@ -14,12 +15,17 @@ use carbyne_ir::layout::LayoutError;
 use carbyne_ir::program::{Sync, ThreadsId};
 use carbyne_ir::span::Span;
 
-/// Threads of a warp.
+/// The threads of a warp.
 const WARP: i64 = 32;
 
 impl Lowering<'_> {
     /// The statements of a synchronization: one for each mbarrier of its view.
-    pub(super) fn sync(&mut self, sync: &Sync, who: &Who, line: u32) -> Fallible<Vec<Stmt>> {
+    pub(super) fn sync(
+        &mut self,
+        sync: &Sync,
+        executors: &Executors,
+        line: u32,
+    ) -> Fallible<Vec<Stmt>> {
         let arena = &self.p.arena;
         let range = sync.number.map(|n| {
             let (lo, hi) = arena.range(n);
@@ -28,12 +34,12 @@ impl Lowering<'_> {
         let rank = sync.tensor.and_then(|t| self.p.tensors[t].peer);
         let atom = self.atoms.sync(sync.op, range, rank.is_some());
         let atom = atom.map_err(|e| Box::new(e.diagnostic(Span::default())))?;
-        if !who.fills(atom.group) {
+        if !executors.fills(atom.group) {
             return Err(errors::new(
                 Code::Divergent,
                 Span::default(),
-                format!("`{}` is executed by whole groups of {} threads", sync.op, atom.group),
-                "move it to the body of a spec that such threads run",
+                format!("`{}` must be executed by whole groups of {} threads", sync.op, atom.group),
+                "move the statement to the body of a spec that such groups execute",
             ));
         }
         let mut numbers: Vec<(&'static str, Dim)> =
@@ -56,7 +62,7 @@ impl Lowering<'_> {
         let mut stmts = vec![];
         for filled in all {
             let mut stmt = self.ptx(atom, &filled, &numbers, vec![], false)?;
-            // Where there are operands it takes several lines.
+            // A statement with operands takes several lines, so its comment names the operation.
             let what = if filled.is_empty() { "" } else { sync.op.as_str() };
             stmt.comment = line_comment(line, what);
             stmts.push(stmt);
@@ -77,8 +83,8 @@ impl Lowering<'_> {
         let t = &self.p.threads[id];
         let Some(mut groups) = t.own_groups() else {
             return Err(errors::unprintable(
-                "a barrier's threads must be known",
-                "name threads of constant number and place, `barrier(#w[0])`",
+                "the threads of a barrier must be constant",
+                "name a constant set of threads: `barrier(#w[0])`",
             ));
         };
         groups.iter_mut().for_each(|group| group.sort_unstable());
@@ -96,13 +102,13 @@ impl Lowering<'_> {
         let whole = |w: &[i64]| w.len() == WARP as usize && w[0] % WARP == 0 && w[31] - w[0] == 31;
         if let Some(set) = groups.iter().find(|set| !set.chunks(WARP as usize).all(whole)) {
             return Err(errors::unprintable(
-                format!("a barrier of several warps takes whole warps, not {} threads", set.len()),
+                format!("a barrier of several warps needs whole warps, not {} threads", set.len()),
                 "name whole warps, `barrier(#cta.tile([64])[0])`, or lanes of one warp",
             ));
         }
         let n = set.len() as i64;
-        // Groups that may wait at the same time have numbers of their own, those of one statement
-        // consecutive ones.
+        // Groups that may wait at the same time have barriers of their own; the groups of one
+        // statement have consecutive numbers.
         let at = self.barriers.windows(groups.len()).position(|known| known == groups);
         let at = at.unwrap_or_else(|| {
             self.barriers.extend(groups.iter().cloned());
@@ -126,7 +132,7 @@ impl Lowering<'_> {
         self.ptx(atom, &[], &numbers, vec![], false).map(|stmt| stmt.kind)
     }
 
-    /// A barrier of lanes of each warp, of which the groups are sorted.
+    /// A barrier of lanes within each warp; the groups are sorted.
     fn barrier_of_lanes(&mut self, id: ThreadsId, groups: &[Vec<i64>]) -> Fallible<StmtKind> {
         let atoms = self.atoms;
         let mask = |set: &Vec<i64>| set.iter().fold(0u32, |m, t| m | 1 << t.rem_euclid(WARP));
@@ -138,8 +144,8 @@ impl Lowering<'_> {
         let lanes = if groups.iter().all(|set| mask(set) == first) {
             literal(first)
         } else {
-            // The lanes of a group that begins with lane 0, moved to where the thread's group
-            // begins.
+            // The lanes of a group that begins with lane 0, shifted to the beginning of the
+            // thread's group.
             let place = self.own_place(id)?;
             let offset = self.p.threads[id].offset;
             let place = self.p.arena.add(place, offset).map_err(errors::layout)?;
@@ -150,8 +156,7 @@ impl Lowering<'_> {
         Ok(filled(atoms.barrier(BarrierScope::Lanes)?, &[("lanes", lanes)]))
     }
 
-    /// Where the group that the executing thread's own coordinates choose begins, relative to the
-    /// tensor's offset.
+    /// The beginning of the executing thread's group, relative to the tensor's offset.
     fn own_place(&self, id: ThreadsId) -> Fallible<Dim> {
         let (cx, t) = (&self.p.arena, &self.p.threads[id]);
         let place = || -> Result<Dim, LayoutError> {

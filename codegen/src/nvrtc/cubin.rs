@@ -1,14 +1,14 @@
-//! What can be read off machine code: an ELF file with a section of instructions for each kernel.
+//! Reads machine code: an ELF file with a section of instructions for each kernel.
 
-/// Instructions of a kernel's machine code, those left out that only fill it up; none where the
-/// kernel is not in there. For architectures from sm_70 on, whose instructions take 16 bytes.
+/// The number of instructions of a kernel, without padding; none if the file does not contain the
+/// kernel. Supports architectures from sm_70 on, whose instructions have 16 bytes.
 #[must_use]
 pub fn n_instructions(cubin: &[u8], kernel: &str) -> Option<usize> {
     let number = |at: usize, n: usize| {
         let bytes = cubin.get(at..at.checked_add(n)?)?;
         bytes.iter().rev().try_fold(0usize, |v, b| Some(v.checked_mul(256)? + usize::from(*b)))
     };
-    // ELF, 64 bits: the table of sections and the one that holds their names.
+    // 64-bit ELF: the section table, and the section with the names of sections.
     let (table, n_sections, names) = (number(0x28, 8)?, number(0x3c, 2)?, number(0x3e, 2)?);
     let section = |i: usize| table.checked_add(64 * i);
     let names = number(section(names)? + 0x18, 8)?;
@@ -19,7 +19,7 @@ pub fn n_instructions(cubin: &[u8], kernel: &str) -> Option<usize> {
     })?;
     let (from, bytes) = (number(found + 0x18, 8)?, number(found + 0x20, 8)?);
     let to = from.checked_add(bytes).filter(|to| *to <= cubin.len())?;
-    // The instruction that does nothing has this number.
+    // The opcode of NOP, which pads the section.
     let fills = |at: &usize| number(*at, 2).is_some_and(|n| n & 0xfff == 0x918);
     Some((from..to).step_by(16).filter(|at| !fills(at)).count())
 }
@@ -34,7 +34,8 @@ mod tests {
     fn instructions_are_counted_by_kernel() {
         let Some(nvrtc) = require_nvrtc() else { return };
         let source = "extern \"C\" __global__ void one(float* x) { x[0] = 1.0f; }\n\
-                      extern \"C\" __global__ void many(float* x) { x[0] = sinf(x[1]) + expf(x[2]); }\n";
+                      extern \"C\" __global__ void many(float* x) {\n\
+                      x[0] = sinf(x[1]) + expf(x[2]); }\n";
         let made = nvrtc.compile(source, "sm_80", Emit::Cubin, &Options::default()).unwrap();
         let n = |kernel| n_instructions(&made.cubin, kernel);
         assert!(n("one").unwrap() >= 3 && n("many").unwrap() > 3 * n("one").unwrap());

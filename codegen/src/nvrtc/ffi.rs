@@ -1,12 +1,11 @@
-//! The functions of NVRTC that we call, bound when its library is opened.
+//! Bindings of the functions of NVRTC, loaded at run time.
 //!
-//! Why not `cudarc`, whose `nvrtc` module binds the same functions: its loader takes no path,
-//! panics where the library is missing or a symbol is not found, and its safe wrapper offers
-//! neither CUBIN nor the log of a compilation that succeeded, which is where ptxas reports
-//! registers and spills.
+//! The crate does not use `cudarc`, whose `nvrtc` module binds the same functions. Its loader takes
+//! no path and panics if the library or a symbol is missing. Its safe wrapper offers neither CUBIN
+//! nor the log of a successful compilation, in which ptxas reports registers and spills.
 //!
-//! Invariant: this is the only file of the crate with `unsafe`, and nothing in it panics: a missing
-//! library or symbol is a value of [`OpenError`].
+//! Invariant: this is the only file of the crate with `unsafe`. Nothing in it panics: a missing
+//! library or symbol is an [`OpenError`].
 #![allow(unsafe_code, reason = "the C interface of NVRTC")]
 
 use libloading::Library;
@@ -19,7 +18,7 @@ type Status = c_int;
 type SizeOf = unsafe extern "C" fn(Program, *mut usize) -> Status;
 type CopyTo = unsafe extern "C" fn(Program, *mut c_char) -> Status;
 
-/// NVRTC's functions; signatures as in `nvrtc.h` of CUDA 12.9 (the same since CUDA 11.2).
+/// NVRTC's functions, with the signatures in `nvrtc.h` of CUDA 12.9 (unchanged since CUDA 11.2).
 pub(super) struct Functions {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status,
     error_string: unsafe extern "C" fn(Status) -> *const c_char,
@@ -39,41 +38,41 @@ pub(super) struct Functions {
     ptx: CopyTo,
     cubin_size: SizeOf,
     cubin: CopyTo,
-    /// Keeps the functions mapped; never dropped before them.
+    /// Keeps the functions mapped; dropped after them.
     _library: Library,
 }
 
-/// Why a file is not a usable NVRTC.
+/// The reason why a file is not a usable NVRTC.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
-    /// The dynamic loader's own words.
+    /// The error of the dynamic loader.
     #[error("{0}")]
     Load(#[from] libloading::Error),
-    /// It loads and has all symbols, but does not answer.
-    #[error("it does not tell its version (status {0})")]
+    /// The library has all symbols but does not return its version.
+    #[error("the library does not report its version (status {0})")]
     Version(Status),
 }
 
-/// What a call of NVRTC answered.
+/// A status of NVRTC that reports a failure.
 pub(super) struct Failure {
     /// NVRTC's name of the status, such as `NVRTC_ERROR_COMPILATION`.
     pub(super) status: String,
 }
 
-/// The pieces that [`Functions::run`] fetches after compiling.
+/// The outputs of [`Functions::run`].
 pub(super) struct Outputs {
-    /// Compiler and ptxas messages.
+    /// Messages of the compiler and of ptxas.
     pub(super) log: String,
-    /// Empty where compilation failed.
+    /// Empty if the compilation failed.
     pub(super) ptx: Vec<u8>,
-    /// Empty where compilation failed or the target is virtual.
+    /// Empty if the compilation failed or the target is virtual.
     pub(super) cubin: Vec<u8>,
-    /// How compiling went.
+    /// The status of the compilation.
     pub(super) result: Result<(), Failure>,
 }
 
 impl Functions {
-    /// Opens the library at `path` (or, for a bare file name, where the loader finds it).
+    /// Opens the library at `path`. The loader searches for a bare file name.
     pub(super) fn open(path: &Path) -> Result<(Functions, (i32, i32)), OpenError> {
         // SAFETY: loading runs the library's initializers. The path was named by the user or is a
         // well-known place of NVIDIA's own library, whose initializers have no preconditions.
@@ -81,7 +80,7 @@ impl Functions {
         macro_rules! symbol {
             ($name:literal) => {
                 // SAFETY: the type is that of the function in `nvrtc.h`; the copied pointer lives
-                // no longer than `library`, which the same struct owns.
+                // no longer than `library`, which is owned by the same struct.
                 *unsafe { library.get(concat!($name, "\0").as_bytes()) }?
             };
         }
@@ -100,14 +99,14 @@ impl Functions {
             _library: library,
         };
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: both pointers are to live integers.
+        // SAFETY: both pointers point to live integers.
         match unsafe { (functions.version)(&mut major, &mut minor) } {
             0 => Ok((functions, (major, minor))),
             status => Err(OpenError::Version(status)),
         }
     }
 
-    /// Compiles one source and fetches all that it gives.
+    /// Compiles a source and fetches all outputs.
     pub(super) fn run(
         &self,
         source: &CStr,
@@ -122,7 +121,7 @@ impl Functions {
         };
         self.check(status)?;
         let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
-        // SAFETY: `program` was created above; `pointers` holds as many strings as we say.
+        // SAFETY: `program` was created above; `pointers` holds `pointers.len()` strings.
         let status = unsafe { (self.compile)(program, pointers.len() as c_int, pointers.as_ptr()) };
         let result = self.check(status);
         let log = self.fetch(program, self.log_size, self.log);
@@ -131,13 +130,13 @@ impl Functions {
             ptx = self.fetch(program, self.ptx_size, self.ptx);
             cubin = self.fetch(program, self.cubin_size, self.cubin);
         }
-        // SAFETY: `program` is live and not used afterwards. The status says nothing of use.
+        // SAFETY: `program` is live and not used afterwards. The status is of no use.
         unsafe { (self.destroy)(&mut program) };
         let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
         Ok(Outputs { log, ptx, cubin, result })
     }
 
-    /// One output of a program; empty where NVRTC has none.
+    /// One output of a program; empty if NVRTC has none.
     fn fetch(&self, program: Program, size_of: SizeOf, copy: CopyTo) -> Vec<u8> {
         let mut size = 0;
         // SAFETY: `program` is live and `size` is a live integer.
@@ -145,7 +144,7 @@ impl Functions {
             return vec![];
         }
         let mut bytes = vec![0u8; size];
-        // SAFETY: `bytes` has the size that NVRTC asked for.
+        // SAFETY: `bytes` has the size that NVRTC requires.
         if unsafe { copy(program, bytes.as_mut_ptr().cast()) } != 0 {
             return vec![];
         }

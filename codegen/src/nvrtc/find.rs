@@ -1,12 +1,17 @@
-//! Where NVRTC and CUDA's headers are.
+//! Finds NVRTC and CUDA's headers.
 //!
-//! Order: the file or folder that `CARBYNE_NVRTC` names, and nothing else where it is set; the
-//! environment that `cargo xtask setup` made beside the running program (`target/cuda`); the
-//! toolkit at `CUDA_PATH` or `CUDA_HOME`; `/usr/local/cuda`; what the dynamic loader finds by name.
-//! Files are opened by absolute path, so the search paths of the loader decide only the last case.
+//! The search order is:
 //!
-//! Invariant: nothing is looked for below the working directory; running in a folder of a stranger
-//! must not load that folder's libraries.
+//! 1. the file or folder named by `CARBYNE_NVRTC`; if this is set, nothing else is tried;
+//! 2. the environment that `cargo xtask setup` made beside the running program (`target/cuda`);
+//! 3. the toolkit at `CUDA_PATH` or `CUDA_HOME`;
+//! 4. `/usr/local/cuda`;
+//! 5. the search path of the dynamic loader.
+//!
+//! Files are opened by absolute path, so the loader's search path matters only in the last case.
+//!
+//! Invariant: nothing below the working directory is searched, so running in an untrusted folder
+//! does not load its libraries.
 
 use super::ffi::Functions;
 use crate::Fallible;
@@ -14,21 +19,22 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 use std::path::{Path, PathBuf};
 
-/// The environment variable that names the library, or a folder that holds it.
+/// The environment variable that names the library, or a folder that contains it.
 pub const NVRTC_VARIABLE: &str = "CARBYNE_NVRTC";
 
-/// File names, the newest first that knows all our architectures: CUDA 12 still has sm_70.
+/// File names in the order of preference: CUDA 12 supports all architectures of carbyne, including
+/// sm_70.
 const SONAMES: [&str; 3] = ["libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"];
 
-/// A location in which NVRTC and its headers are looked for.
+/// A location of NVRTC and its headers.
 struct SearchLocation {
     /// Files to try, in order.
     libraries: Vec<PathBuf>,
-    /// Folders of headers, tried as they are; those that do not exist are dropped.
+    /// Folders of headers; those that do not exist are dropped.
     includes: Vec<PathBuf>,
 }
 
-/// An NVRTC that answers.
+/// A usable NVRTC.
 pub(super) struct Opened {
     pub(super) functions: Functions,
     pub(super) file: PathBuf,
@@ -58,7 +64,7 @@ pub(super) fn open() -> Fallible<Opened> {
     let mut d = Diagnostic::new(
         Code::NoNvrtc,
         Span::default(),
-        "NVRTC, CUDA's run-time compiler, is not to be found",
+        "cannot find NVRTC, CUDA's run-time compiler",
     )
     .help(format!(
         "run `cargo xtask setup`, or set `{NVRTC_VARIABLE}` to the path of libnvrtc.so.12"
@@ -86,7 +92,7 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
 }
 
-/// A file, or a folder that holds one; headers where toolkits and wheels keep them.
+/// A file, or a folder that contains one, with the header folders of toolkits and wheels.
 fn named(path: &Path) -> SearchLocation {
     let (folder, libraries) = if path.is_dir() {
         (path.to_owned(), SONAMES.iter().map(|n| path.join(n)).collect())
@@ -103,7 +109,7 @@ fn named(path: &Path) -> SearchLocation {
     SearchLocation { libraries, includes }
 }
 
-/// A CUDA toolkit's root.
+/// The root of a CUDA toolkit.
 fn toolkit(root: &Path) -> SearchLocation {
     let folders = ["lib64", "targets/x86_64-linux/lib", "lib"];
     SearchLocation {
@@ -133,12 +139,12 @@ fn wheels(environment: &Path) -> SearchLocation {
 
 /// The folders of NVIDIA's wheels in a Python environment.
 fn nvidia(environment: &Path) -> Vec<PathBuf> {
-    // The folder is named after Python's version, of which an environment has one.
+    // The folder is named after Python's version; an environment has only one version.
     let pythons = entries(&environment.join("lib"));
     pythons.iter().map(|p| p.join("site-packages").join("nvidia")).collect()
 }
 
-/// What a folder holds, sorted; nothing where it cannot be read.
+/// The sorted entries of a folder; empty if it cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
         .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
@@ -147,15 +153,15 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// NVIDIA's disassembler, where `cargo xtask setup` has installed it for the running program.
+/// NVIDIA's disassembler, if `cargo xtask setup` has installed it for the running program.
 pub fn disassembler() -> Option<PathBuf> {
     let file = format!("bin/nvdisasm{}", std::env::consts::EXE_SUFFIX);
     let wheels = environments().into_iter().flat_map(|e| nvidia(&e)).flat_map(|n| entries(&n));
     wheels.map(|w| w.join(&file)).find(|f| f.is_file())
 }
 
-/// The environments of `cargo xtask setup` that could belong to the running program: `cuda` beside
-/// any folder above it, which for a program that Cargo built is `target/cuda`.
+/// The environments of `cargo xtask setup` that could belong to the running program: `cuda` in any
+/// folder above the program. For a program built by Cargo, this is `target/cuda`.
 pub fn environments() -> Vec<PathBuf> {
     let Ok(program) = std::env::current_exe() else { return vec![] };
     program

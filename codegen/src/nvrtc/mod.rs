@@ -1,8 +1,9 @@
-//! Compiles printed kernels with NVRTC: PTX or CUBIN, the log, and what ptxas reports.
+//! Compiles printed kernels with NVRTC to PTX or CUBIN, and returns the log and the resource usage
+//! that ptxas reports.
 //!
-//! NVRTC is not linked. [`find`] opens it at run time and says plainly when there is none (C0402).
-//! A source that NVRTC refuses is C0403 with NVRTC's log as notes, an architecture that this
-//! version lacks C0404.
+//! NVRTC is not linked: [`find`] opens it at run time, or returns C0402. If NVRTC rejects a source,
+//! the error is C0403 with NVRTC's log as notes. If this version of NVRTC lacks the architecture,
+//! the error is C0404.
 
 mod cubin;
 mod ffi;
@@ -20,7 +21,7 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// An NVRTC that is open and answers.
+/// An open NVRTC.
 pub struct Nvrtc {
     functions: ffi::Functions,
     file: PathBuf,
@@ -28,40 +29,40 @@ pub struct Nvrtc {
     includes: Vec<PathBuf>,
 }
 
-/// What to make of a source.
+/// The output of a compilation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Emit {
-    /// PTX text; ptxas does not run, so there is no [`Usage`].
+    /// PTX text. ptxas does not run, so there is no [`Usage`].
     Ptx,
-    /// Machine code for the very architecture, and the PTX on the way to it.
+    /// Machine code for exactly this architecture, and the PTX from which it was made.
     Cubin,
 }
 
-/// Compiler options beyond what every compilation is given.
+/// Compiler options beyond those of every compilation.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Limits a thread's registers (`--maxrregcount`).
+    /// The most registers of a thread (`--maxrregcount`).
     pub max_registers: Option<u32>,
     /// Source lines in the machine code (`--generate-line-info`).
     pub line_info: bool,
-    /// Further folders of headers.
+    /// Additional folders of headers.
     pub includes: Vec<PathBuf>,
 }
 
-/// What a compilation gave.
+/// The results of a compilation.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// PTX text.
     pub ptx: String,
     /// Machine code; empty for [`Emit::Ptx`].
     pub cubin: Vec<u8>,
-    /// Messages of compiler and ptxas.
+    /// Messages of the compiler and of ptxas.
     pub log: String,
     kernels: String,
 }
 
 impl Compiled {
-    /// What ptxas reports about a kernel; none for [`Emit::Ptx`].
+    /// The resource usage of a kernel; none for [`Emit::Ptx`].
     pub fn usage(&self, kernel: &str) -> Option<Usage> {
         usage::read(&self.kernels, kernel)
     }
@@ -70,14 +71,13 @@ impl Compiled {
 /// The NVRTC of this machine, opened once.
 ///
 /// # Errors
-/// [`Code::NoNvrtc`], with every place that was tried.
+/// [`Code::NoNvrtc`], with all paths that were tried.
 pub fn find() -> Fallible<&'static Nvrtc> {
     static FOUND: OnceLock<Fallible<Nvrtc>> = OnceLock::new();
     FOUND.get_or_init(Nvrtc::open).as_ref().map_err(Clone::clone)
 }
 
-/// Compiles with the NVRTC of this machine. `arch` is spelled as NVRTC spells it: `sm_80`,
-/// `sm_90a`.
+/// Compiles with the NVRTC of this machine. `arch` is spelled as in NVRTC: `sm_80`, `sm_90a`.
 ///
 /// # Errors
 /// [`Code::NoNvrtc`], [`Code::NvrtcFailed`], [`Code::NvrtcLacksArch`].
@@ -91,17 +91,17 @@ impl Nvrtc {
         Ok(Nvrtc { functions, file, version, includes })
     }
 
-    /// The file it was opened from.
+    /// The file from which NVRTC was opened.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Major and minor version, those of the CUDA toolkit.
+    /// The major and minor version, which are those of the CUDA toolkit.
     pub fn version(&self) -> (i32, i32) {
         self.version
     }
 
-    /// Compiles one source text.
+    /// Compiles a source text.
     ///
     /// # Errors
     /// [`Code::NvrtcFailed`], [`Code::NvrtcLacksArch`].
@@ -128,15 +128,16 @@ impl Nvrtc {
         Ok(Compiled { ptx, cubin: outputs.cubin, kernels: outputs.log.clone(), log: outputs.log })
     }
 
-    /// CUDA 13 dropped sm_70, old versions lack new architectures.
+    /// CUDA 13 dropped sm_70; old versions lack new architectures.
     fn lacks(&self, arch: &str) -> Box<Diagnostic> {
         let (major, minor) = self.version;
-        let text = format!("NVRTC {major}.{minor} does not know `{arch}`");
+        let text = format!("NVRTC {major}.{minor} does not support `{arch}`");
         Box::new(
             Diagnostic::new(Code::NvrtcLacksArch, Span::default(), text)
-                .note(format!("it is `{}`", self.file.display()))
+                .note(format!("the library is `{}`", self.file.display()))
                 .help(format!(
-                    "set `{NVRTC_VARIABLE}` to an NVRTC that does: CUDA 12.9 knows sm_70 to sm_90a"
+                    "set `{NVRTC_VARIABLE}` to a version that supports it: CUDA 12.9 supports \
+                     sm_70 to sm_90a"
                 )),
         )
     }
@@ -167,13 +168,13 @@ impl Nvrtc {
 
 fn c_string(text: &str, what: &str) -> Fallible<CString> {
     CString::new(text).map_err(|_| {
-        let message = format!("{what} holds a NUL byte");
-        let help = "rename what holds it";
+        let message = format!("{what} contains a NUL byte");
+        let help = "remove the NUL byte from the name or path";
         Box::new(Diagnostic::new(Code::NvrtcFailed, Span::default(), message).help(help))
     })
 }
 
-/// Whether a well-spelled architecture is what NVRTC complains about.
+/// Whether NVRTC complains about a well-spelled architecture.
 fn lacks_arch(arch: &str, log: &str) -> bool {
     let known = ["70", "75", "80", "86", "89", "90", "90a", "100", "100a", "103a", "120", "120a"];
     arch.strip_prefix("sm_").is_some_and(|n| known.contains(&n))
@@ -189,7 +190,8 @@ fn refused(arch: &str, status: &str, log: &str) -> Box<Diagnostic> {
     );
     d.notes = log.lines().map(str::to_owned).collect();
     Box::new(d.help(
-        "report this with the file: what carbyne prints should compile; `--emit cuda` shows it",
+        "report this with the kernel: code that carbyne prints should compile; \
+         `--emit cuda` shows the code",
     ))
 }
 
@@ -199,7 +201,8 @@ mod tests {
     use crate::testing::require_nvrtc;
 
     const SOURCE: &str = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cuda_fp8.h>\n\
-        extern \"C\" __global__ void twice(__half* x) { x[threadIdx.x] = x[threadIdx.x] + x[threadIdx.x]; }\n";
+        extern \"C\" __global__ void twice(__half* x) {\n\
+        x[threadIdx.x] = x[threadIdx.x] + x[threadIdx.x]; }\n";
 
     #[test]
     fn compiles_for_every_architecture_of_the_table() {
@@ -215,7 +218,7 @@ mod tests {
 
     #[test]
     fn an_architecture_that_is_lacking_is_told_from_a_bad_program() {
-        // As NVRTC 13.0 answers for sm_70.
+        // The answer of NVRTC 13.0 for sm_70.
         let log = "nvrtc: error: invalid value for --gpu-architecture (-arch)\n";
         assert!(lacks_arch("sm_70", log) && !lacks_arch("sm_1", log) && !lacks_arch("sm_70", ""));
         let Some(nvrtc) = require_nvrtc() else { return };

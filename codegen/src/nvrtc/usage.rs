@@ -1,4 +1,5 @@
-//! What ptxas reports about a kernel: registers, spills, static shared memory, stack.
+//! Reads the resource usage that ptxas reports for a kernel: registers, spills, static shared
+//! memory, stack.
 //!
 //! The lines read (ptxas of CUDA 12.9, `-v`):
 //!
@@ -9,24 +10,24 @@
 //! ptxas info    : Used 32 registers, used 1 barriers, 1024 bytes smem, 384 bytes cmem[0]
 //! ```
 //!
-//! A log that reads otherwise gives `None`, never a wrong figure.
+//! A log in another format gives `None`, never a wrong number.
 
-/// The figures of one kernel.
+/// The resource usage of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// 32-bit registers of a thread.
+    /// The 32-bit registers per thread.
     pub registers: u32,
-    /// Bytes written to local memory for want of registers.
+    /// The bytes written to local memory for lack of registers.
     pub spill_stores: u32,
-    /// Bytes read back.
+    /// The bytes read back.
     pub spill_loads: u32,
-    /// Bytes of the stack frame: arrays that registers could not hold.
+    /// The bytes of the stack frame: arrays that registers could not hold.
     pub stack: u32,
-    /// Bytes of statically declared shared memory.
+    /// The bytes of statically declared shared memory.
     pub static_smem: u32,
 }
 
-/// Reads the figures of `kernel` from a log.
+/// Reads the resource usage of `kernel` from a log.
 pub(super) fn read(log: &str, kernel: &str) -> Option<Usage> {
     let entry = format!("entry function '{kernel}'");
     let mut lines = log.lines().skip_while(|l| !l.contains(&entry)).skip(1);
@@ -42,7 +43,7 @@ pub(super) fn read(log: &str, kernel: &str) -> Option<Usage> {
     Some(usage)
 }
 
-/// The number that stands before `words`.
+/// The number before `words`.
 fn before(line: &str, words: &str) -> Option<u32> {
     line[..line.find(words)?].split_whitespace().next_back()?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Every atom prints as a leaf and compiles for every architecture that has it. Unless everything
-//! is run, for one of them, and of atoms that differ in the number of columns alone a quarter.
+//! Every atom prints as a leaf and compiles. A normal run draws some architectures, and a quarter
+//! of the atoms that differ only in the number of columns; a full run covers all architectures.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Repeat, Unobservable, chain, n_picks, probe};
@@ -16,7 +16,7 @@ use carbyne_ir::scalar::Memory;
 use carbyne_ir::{testing, text};
 use std::sync::Arc;
 
-/// A program that executes the atom, of a kernel that is numbered where the atom has no probe.
+/// A program that executes the atom. If the atom has no probe, the kernel is numbered.
 fn text_of(atom: &Atom, table: &AtomTable, choice: Choice, number: usize) -> String {
     match probe(atom, table, choice) {
         Ok(made) => made.text,
@@ -36,8 +36,8 @@ fn text_of(atom: &Atom, table: &AtomTable, choice: Choice, number: usize) -> Str
     }
 }
 
-/// Compiles programs of one kernel each, many at a time; none without NVRTC. Answers are in their
-/// order: the kernel's name and what it was compiled to with others.
+/// Compiles programs of one kernel each, in batches; none without NVRTC. Returns for each program
+/// the name of the kernel and the output of its batch.
 pub(crate) fn compiled(
     texts: &[String],
     table: &AtomTable,
@@ -72,8 +72,8 @@ fn every_atom_compiles() {
                 if i > 0 && !testing::one_in(4, atom.name) {
                     continue;
                 }
-                // Of atoms that differ in the number of columns alone the first is compiled with
-                // every choice.
+                // Among atoms that differ only in the number of columns, the first one is compiled
+                // with every choice.
                 let n = if i == 0 { n_picks(atom) } else { 1 };
                 let sets: &[bool] = if atom.sets && i == 0 { &[false, true] } else { &[false] };
                 for (pick, set) in (0..n).flat_map(|pick| sets.iter().map(move |set| (pick, *set)))
@@ -116,7 +116,7 @@ fn with_numbers(atom: &Atom, mut usage: String) -> String {
     usage
 }
 
-/// A kernel of that name and one statement.
+/// A kernel with a name and one statement.
 fn statement(name: &str, usage: &str) -> String {
     let threads = usage.strip_prefix("barrier(").and_then(|u| u.strip_suffix(')'));
     let threads = threads.unwrap_or("#cta");
@@ -128,19 +128,22 @@ fn statement(name: &str, usage: &str) -> String {
     )
 }
 
-/// The program with the atom, all of whose operands come and go.
+/// The program with the atom; it loads and stores all operands of the atom.
 fn kept(atom: &Atom, table: &AtomTable) -> String {
     text_of(atom, table, Choice { give_back: true, ..Choice::default() }, 0)
 }
 
-/// The program without the atom: its operands come and go.
+/// The program without the atom; it loads and stores the same operands.
 fn idle(atom: &Atom, table: &AtomTable) -> String {
     struct Idle<'a>(&'a Atom);
     impl Rewriter for Idle<'_> {
         fn leave(&mut self, stmt: Stmt, out: &mut Vec<Stmt>) {
             let atom = word(Key::Atom, self.0.name);
-            let is = matches!(&stmt.kind, StmtKind::Spec(s) if s.attrs.iter().any(|a| a.value == atom.value));
-            // Bodies are not left empty.
+            let is = match &stmt.kind {
+                StmtKind::Spec(s) => s.attrs.iter().any(|a| a.value == atom.value),
+                _ => false,
+            };
+            // A body must not be empty.
             let idle = || Stmt::new(StmtKind::Let(vec![(Name::new("idle"), Expr::int(0))]));
             out.push(if is { idle() } else { stmt });
         }
@@ -155,7 +158,7 @@ fn idle(atom: &Atom, table: &AtomTable) -> String {
 fn atoms_are_emulated_where_the_table_says_so() {
     for &arch in Arch::ALL {
         let table = AtomTable::new(arch);
-        // Those that read shared memory are on units that nothing stands in for.
+        // No software emulation exists for those that read shared memory.
         let registers = |r: &Atom| r.operands.iter().all(|o| o.allows(Memory::Rf));
         let of_units =
             |r: &&Atom| matches!(r.op, AtomOp::MatMul { .. }) && r.is_collective() && registers(r);
@@ -165,7 +168,7 @@ fn atoms_are_emulated_where_the_table_says_so() {
         let Some(kernels) = compiled(&texts, &table) else { return };
         for (atom, pair) in atoms.iter().zip(kernels.chunks(2)) {
             let n = |i: usize| n_instructions(&pair[i].1.cubin, &pair[i].0).unwrap() as i64;
-            // A unit takes one to four steps for an atom.
+            // A hardware unit takes one to four steps for an atom.
             let own = n(0) - n(1);
             assert!(own > 0, "{arch} {}: nothing is left of it", atom.name);
             assert_eq!(atom.cost.emulated, own > 6, "{arch} {}: {own} instructions", atom.name);

@@ -1,5 +1,5 @@
-//! Which atoms ptxas makes calls of: behind a call it may give the registers of a `wgmma`'s A to
-//! others, so that no such atom may stand beside one.
+//! Finds the atoms that ptxas compiles to calls. After a call, ptxas may reuse the registers of a
+//! `wgmma`'s A, so such an atom must not stand next to one.
 
 use crate::atoms::compiled;
 use carbyne_atoms::probe::{Choice, probe};
@@ -10,7 +10,7 @@ use carbyne_ir::testing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Whether the atom computes, on registers alone.
+/// Whether the atom computes on registers only.
 fn is_arithmetic(atom: &Atom) -> bool {
     match atom.op {
         AtomOp::MatMul { .. } => atom.operands.iter().all(|o| o.allows(Memory::Rf)),
@@ -38,7 +38,7 @@ fn atoms_become_calls_where_the_table_says_so() {
         };
         let texts: Vec<String> = atoms.iter().map(text).collect();
         let Some(kernels) = compiled(&texts, &table) else { return };
-        // Many kernels are in one machine code.
+        // Many kernels share one machine code.
         let mut read = BTreeMap::new();
         let mut calling = BTreeSet::new();
         for (atom, (kernel, made)) in atoms.iter().zip(&kernels) {
@@ -54,7 +54,8 @@ fn atoms_become_calls_where_the_table_says_so() {
         let missing: Vec<_> = stated.difference(&calling).collect();
         assert!(
             unstated.is_empty() && missing.is_empty(),
-            "{arch}: calls that the table does not state: {unstated:?}; none where it states one: {missing:?}"
+            "{arch}: calls that the table does not state: {unstated:?}; \
+             stated calls that do not exist: {missing:?}"
         );
     }
 }

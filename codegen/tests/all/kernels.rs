@@ -1,13 +1,14 @@
-//! Whole kernels: text to CUDA C++, compared with goldens and compiled for real, without a spill.
+//! Whole kernels: from text to CUDA C++, compared with golden files and compiled without spills.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p carbyne-codegen` rewrites the goldens beside the kernels.
+//! `UPDATE_EXPECT=1 cargo test -p carbyne-codegen` rewrites the golden files beside the kernels.
 
 use crate::support;
 use carbyne_atoms::{Arch, Descriptor, Major, SwizzleMode};
 use carbyne_codegen::nvrtc::Emit;
 use expect_test::expect_file;
 
-/// Prints, compares with `golden`, compiles for each architecture; the PTX holds the instructions.
+/// Prints a kernel, compares it with `golden`, and compiles it for each architecture. The PTX must
+/// contain the instructions.
 fn check(text: &str, golden: &str, archs: &[Arch], instructions: &[&str]) {
     for (i, &arch) in archs.iter().enumerate() {
         let kernel = support::kernel(text, arch);
@@ -15,7 +16,7 @@ fn check(text: &str, golden: &str, archs: &[Arch], instructions: &[&str]) {
             expect_file![golden].assert_eq(&kernel.source);
         }
         let Some(compiled) = support::compile(&kernel, arch) else { return };
-        // What ptxas gives up it says in passing.
+        // ptxas reports only in its log that it ignores a directive.
         assert!(!compiled.log.contains("ignored"), "{arch}: {}", compiled.log);
         let usage = compiled.usage(&kernel.name).unwrap_or_else(|| panic!("{}", compiled.log));
         let spilled = (usage.spill_loads, usage.spill_stores, usage.stack);
@@ -71,8 +72,8 @@ fn warpgroups() {
     check(text, "../kernels/wgmma.cu", &[Arch::Sm90a], &instructions);
 }
 
-/// The compiler takes the program's waits for enough, also where a group stays under way, and says
-/// where they are not.
+/// The compiler accepts the program's waits, also if a group stays in flight, and reports missing
+/// ones.
 #[test]
 fn waits_are_those_of_the_program() {
     let text = include_str!("../../../examples/hopper_wgmma.cby");
@@ -87,7 +88,7 @@ fn waits_are_those_of_the_program() {
     }
 }
 
-/// What the compiler makes of the printed function are the bits that the table states.
+/// The compiler computes from the printed function the bits that the table states.
 #[test]
 fn descriptors_have_the_bits_of_the_table() {
     let text = include_str!("../../../examples/hopper_wgmma.cby");
@@ -96,14 +97,14 @@ fn descriptors_have_the_bits_of_the_table() {
     let swizzle = SwizzleMode::B128;
     for (major, leading) in [(Major::K, 16), (Major::Mn, 8192)] {
         let bits = Descriptor { major, swizzle, leading, stride: 1024 }.bits();
-        // The compiler may compose it of its two words.
+        // The compiler may compose the descriptor from its two words.
         let uses = |n: u64| compiled.ptx.lines().any(|l| l.ends_with(&format!(", {n};")));
         let (low, high) = (bits & 0xffff_ffff, bits >> 32 << 32);
         assert!(uses(bits) || uses(low) && uses(high), "{major}\n{}", compiled.ptx);
     }
 }
 
-/// Registers are kept on their side of a fence and a wait as long as they are in scope, and no
+/// Fences keep registers from moving across a fence or a wait while they are in scope, and no
 /// longer.
 #[test]
 fn registers_are_fenced_in_their_scope() {
@@ -115,7 +116,7 @@ fn registers_are_fenced_in_their_scope() {
     for around in [&lines[fence - 2..fence], &lines[wait + 1..wait + 3]] {
         assert_eq!(around, ["fence_registers<8>(a_u32);", "fence_registers<16>(c);"]);
     }
-    // The accumulator's block has ended before the last wait.
+    // The accumulator's block ends before the last wait.
     let loop_head = "  for (x = 0; x < 1; x += 1) {\n  Allocate %c:[128,32]";
     let scoped = text.replace("  Allocate %c:[128,32]", loop_head);
     let scoped = scoped.trim_end().strip_suffix('}').expect("the kernel's").to_owned();

@@ -1,4 +1,4 @@
-//! Tests of what is printed, one program so that they link once.
+//! Tests of printed code, in one program so that they link once.
 
 mod atoms;
 mod calls;

@@ -1,4 +1,4 @@
-//! What cannot be printed is refused with a code, a place and a way out.
+//! Programs that cannot be printed are refused with a code, a place and a help.
 
 use crate::support;
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,4 +1,4 @@
-//! Control flow, guards, barriers, symbols: short kernels with the body expected in place.
+//! Control flow, guards, barriers, symbols: short kernels with the expected body in place.
 
 use crate::support;
 use carbyne_atoms::Arch;
@@ -12,7 +12,7 @@ const HEAD: &str = "carbyne 2
 Spec @k <<<#grid, #cta>>> (%A) -> (%B) {
 ";
 
-/// Prints a kernel with this body, compares what stands between its braces, compiles it.
+/// Prints a kernel with this body, compares the text between its braces, and compiles it.
 fn check(body: &str, want: Expect) {
     let text = format!("{HEAD}{body}\n}}\n");
     let kernel = support::kernel(&text, Arch::Sm80);
@@ -289,7 +289,7 @@ fn groups_that_wait_each_for_itself() {
     );
 }
 
-/// Of the vectors of a row that begins anywhere only the first and the last may reach over its
+/// Among the vectors of a row that begins anywhere, only the first and the last may reach over the
 /// ends.
 #[test]
 fn conditions_are_those_of_iterations_in_which_they_may_not_hold() {
@@ -332,7 +332,7 @@ Move @k <<<#grid, #cta>>> (%X) -> (%Y) {{
     }
 }
 
-/// Registers that hold several coordinates one after the other say nothing of each.
+/// Registers that hold several coordinates one after another imply nothing about any of them.
 #[test]
 fn coordinates_that_others_follow_are_compared() {
     let text = |at: &str| {

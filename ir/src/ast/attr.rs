@@ -1,4 +1,4 @@
-//! Attributes, `key=value` on a spec, and one table of all keys.
+//! The attributes of specs, `key=value`, and the table of all keys.
 
 use super::{Expr, Name, SpecKind, TupleExpr, UnaryOp, View};
 use crate::scalar::spelled;
@@ -11,35 +11,35 @@ pub enum Takes {
     Type,
     /// The name of an atom.
     Atom,
-    /// One of these words.
+    /// One word of this list.
     OneOf(&'static [&'static str]),
-    /// Constants, none of them less than this.
+    /// Constants, each at least this number.
     Constants(i64),
-    /// An integer, constant or not.
+    /// An integer expression.
     Integer,
     /// A tensor.
     Tensor,
     /// A text in quotation marks.
     Text,
-    /// A strategy, with or without its parameters.
+    /// A strategy, with or without values of its parameters.
     Strategy,
 }
 
 /// A property of a key.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The solver chooses the value where it is left out.
+    /// If it is omitted, the solver chooses the value.
     Pin,
-    /// A leaf gives it to its instruction.
+    /// A leaf passes it to its instruction.
     OfLeaf,
-    /// Only strategies give it, to their kernel.
+    /// Only strategies have it; it applies to the kernel that the strategy makes.
     OfStrategy,
 }
 
 macro_rules! keys {
     ($($key:ident = $name:literal: $takes:expr, $fits:expr, $roles:expr, $says:literal;)*) => {
         spelled! {
-            /// A key that specs or strategies know.
+            /// The keys of specs and strategies.
             Key { $(#[doc = concat!("`", $name, "=`: ", $says, ".")] $key = $name),* }
         }
 
@@ -48,21 +48,22 @@ macro_rules! keys {
             pub fn takes(self) -> Takes {
                 match self { $(Key::$key => $takes),* }
             }
-            /// Its value and meaning, in words.
+            /// A description of its value and meaning, for messages.
             pub fn says(self) -> &'static str {
                 match self { $(Key::$key => $says),* }
             }
-            /// Whether it may stand at a spec, of which `top` says that it stands in no other.
+            /// Whether a spec of this kind may have it; `top` tells whether the spec is a top-level
+            /// one.
             pub fn fits(self, kind: SpecKind, top: bool) -> bool {
                 let fits: fn(SpecKind, bool) -> bool = match self { $(Key::$key => $fits),* };
                 fits(kind, top)
             }
-            /// Whether it has a role.
+            /// Whether it has this role.
             pub fn is(self, role: Role) -> bool {
                 let roles: &[Role] = match self { $(Key::$key => &$roles),* };
                 roles.contains(&role)
             }
-            /// All that have a role.
+            /// All keys with this role.
             pub fn with(role: Role) -> impl Iterator<Item = Key> {
                 Key::ALL.iter().copied().filter(move |key| key.is(role))
             }
@@ -70,46 +71,50 @@ macro_rules! keys {
     };
 }
 
-// Name, what it takes, where it may stand, roles, words. Where pins conflict, they are left out in
-// this order; errors list keys by their first letters, then in it.
+// One key each: name, type of the value, specs that may have it, roles, description. If the pins of
+// a kernel conflict, the solver drops them in this order. Errors list keys by their first letter,
+// then in this order.
 keys! {
     Acc = "acc": Takes::Type, |kind, _| kind.is_product(), [],
-        "a scalar type: in which a MatMul accumulates";
+        "a scalar type: the type in which a MatMul accumulates";
     Atom = "atom": Takes::Atom, |_, _| true, [Role::Pin, Role::OfLeaf],
-        "an atom's name: which instruction implements the spec";
+        "the name of an atom: the instruction that implements the spec";
     Axis = "axis": Takes::Constants(0),
         |kind, _| kind.has_axis(), [],
-        "modes: which a Reduction removes, or along which an Iota counts";
+        "modes: those that a Reduction removes, or along which an Iota counts";
     By = "by": Takes::Strategy, |_, _| true, [Role::Pin],
-        "a strategy and its parameters, `@name[P=1]`: how a kernel-level spec gets its dataflow";
+        "a strategy and its parameters, `@name[P=1]`: how to decompose a kernel-level spec";
     Bar = "bar": Takes::Tensor, |kind, _| kind == SpecKind::Move, [Role::OfLeaf],
-        "an mbarrier: which a copy into shared memory completes on";
+        "an mbarrier: the one that signals the completion of a copy into shared memory";
     Math = "math": Takes::OneOf(&["exact", "fast"]), |_, _| true, [],
-        "exact or fast: whether instructions that approximate implement it, whatever its result is rounded to";
+        "exact or fast: whether approximate instructions may implement the spec, regardless of the \
+         precision of its result";
     Meant = "meant": Takes::OneOf(&["yes", "no"]), is_cast, [],
-        "yes or no: whether a cast of a body rounds where the meaning does, or is a step on the way";
+        "yes or no: whether a cast in a body is a rounding of the meaning, or a step of the \
+         implementation";
     Multicast = "multicast": Takes::Integer, |kind, _| kind == SpecKind::Move, [Role::OfLeaf],
-        "an integer: which blocks of the cluster get the copy, one bit each";
+        "an integer: a bit mask of the blocks of the cluster that receive the copy";
     Tile = "tile": Takes::Constants(1), is_tiled, [Role::Pin],
-        "(m,n,k): block tile of a MatMul, of a Move or Reduction an extent a mode, for the solver";
+        "(m,n,k): the block tile of a MatMul; for a Move or Reduction one extent for each mode";
     Warps = "warps": Takes::Constants(1), is_tiled, [Role::Pin],
-        "(m,n), (m,n,k) or a count: warps of a block, or what else executes an instruction, for the solver";
+        "(m,n), (m,n,k) or a count: the warps of a block, or the groups that execute instructions";
     Cache = "cache": Takes::OneOf(&["normal", "evict_first", "evict_last"]),
         |kind, _| matches!(kind, SpecKind::Move | SpecKind::Accumulate(_)), [Role::OfLeaf],
-        "normal, evict_first or evict_last: how long caches keep what is copied";
+        "normal, evict_first or evict_last: how long caches keep the copied data";
     Cluster = "cluster": Takes::Constants(1), |_, top| top, [Role::Pin],
-        "a number: how many neighboring blocks form a cluster, for the solver";
+        "a number: how many neighboring blocks form a cluster";
     Consumers = "consumers": Takes::Constants(0), |_, top| top, [Role::Pin],
-        "0, 1 or 2: how many groups of threads, each as many as the block has, take tiles in turn while a producer copies, for the solver";
+        "0, 1 or 2: the number of consumer groups, each with as many threads as the block has, \
+         that take tiles in turn while a producer copies";
     Lane = "lane": Takes::Integer, |kind, _| matches!(kind, SpecKind::Shfl(_)), [],
         "an integer: lane, distance or mask of a Shfl";
     Loc = "loc": Takes::Text, |_, _| true, [],
-        "a text in quotes: where the spec comes from in a program that this one was made of";
-    To = "to": Takes::Type, is_cast, [], "a scalar type: what a cast in a `means` block gives";
+        "a text in quotes: the place in the source program from which the spec was made";
+    To = "to": Takes::Type, is_cast, [], "a scalar type: the result of a cast in a `means` block";
     Valid = "valid": Takes::Integer, |kind, _| kind == SpecKind::Move, [],
-        "an integer: how many elements a Move reads, from the first on; the others become 0";
+        "an integer: how many elements a Move reads; the others become 0";
     Recompute = "recompute": Takes::Constants(0), |_, _| false, [Role::OfStrategy],
-        "0 or 1: whether what a sub-spec computes of a tile is computed again behind a Reduction";
+        "0 or 1: whether the results of a sub-spec for a tile are recomputed after a Reduction";
 }
 
 fn is_tiled(kind: SpecKind, top: bool) -> bool {
@@ -123,7 +128,7 @@ fn is_cast(kind: SpecKind, _: bool) -> bool {
 /// `key=value` on a spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attr {
-    /// The key; none for a name that no spec and no strategy knows, which resolving refuses.
+    /// The key; `None` for an unknown name, which resolving refuses.
     pub key: Option<Key>,
     /// Its name in the text.
     pub name: Name,
@@ -133,8 +138,8 @@ pub struct Attr {
 
 /// The value of an attribute.
 ///
-/// The text cannot tell a word from a lone name: `stages=N` is always the word `N`, never the tuple
-/// of that name, whatever it turns out to mean. `N + 0`, `(N)` and `@i` are tuples.
+/// The syntax cannot distinguish a word from a lone name, so `stages=N` is always the word `N`.
+/// `N + 0`, `(N)` and `@i` are tuples.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttrValue {
     /// `f32`, `ldmatrix.x4.b16`: letters, digits, `_` and `.`, not beginning with a digit.
@@ -143,26 +148,26 @@ pub enum AttrValue {
     Tuple(TupleExpr),
     /// `%full[s]`
     View(View),
-    /// `"model.py:12"`: without its quotes. It holds no `"`, no `\`, no line break.
+    /// `"model.py:12"`: the text without its quotes. It contains no `"`, no `\` and no line break.
     Text(String),
     /// `@ring[BM=128]`. Without brackets it is the name `@ring` as a tuple.
     Chosen(Chosen),
 }
 
 impl Attr {
-    /// An attribute that stands in no text yet.
+    /// An attribute that is not in a text yet.
     pub fn new(key: Key, value: AttrValue) -> Self {
         Attr { key: Some(key), name: Name::new(key.as_str()), value }
     }
-    /// An attribute with a key of that name.
+    /// An attribute with this name, which may be unknown.
     pub fn named(name: Name, value: AttrValue) -> Self {
         Attr { key: name.text.parse().ok(), name, value }
     }
-    /// `loc="..."`: the place that a spec comes from.
+    /// `loc="..."`: the place in the source program from which a spec was made.
     pub fn loc(place: impl Into<String>) -> Self {
         Attr::new(Key::Loc, AttrValue::Text(place.into()))
     }
-    /// The first of a list that has this key.
+    /// The first attribute of a list with this key.
     pub fn among(attrs: &[Attr], key: Key) -> Option<&Attr> {
         attrs.iter().find(|attr| attr.key == Some(key))
     }
@@ -173,7 +178,7 @@ impl Attr {
             _ => None,
         }
     }
-    /// The word that is its value.
+    /// The value, if it is a word.
     pub fn as_word(&self) -> Option<&str> {
         match &self.value {
             AttrValue::Word(word) => Some(word),
@@ -185,7 +190,7 @@ impl Attr {
 /// `by=@ring[BM=128]`: a strategy and values of its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {
-    /// Without `@`; none where any strategy may be taken that has the parameters.
+    /// The name, without `@`; `None` accepts every strategy that has the parameters.
     pub name: Option<Name>,
     /// Parameters and values.
     pub values: Vec<(Name, Expr)>,

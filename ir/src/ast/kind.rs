@@ -1,8 +1,7 @@
-//! The kinds of specs and their properties: the text of a kind, its operands, the rule of their
-//! extents.
+//! The kinds of specs and their properties: text, operands, rule of extents.
 //!
-//! Other files use these properties instead of lists of kinds. A new kind needs a variant and its
-//! properties here, and its meaning in the simulator.
+//! Other files use these properties and contain no lists of kinds. A new kind needs a variant and
+//! its properties in this file, and a meaning in the simulator.
 
 use crate::scalar::{Scalar, spelled};
 
@@ -11,7 +10,7 @@ use crate::scalar::{Scalar, spelled};
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecKind {
     /// `Move`: the output is the input, element by element. A mode of the input that has extent 1
-    /// where the output has n is broadcast; both have the same rank.
+    /// if the output has n is broadcast; both have the same rank.
     Move,
     /// `Move.add`: the output is the sum (the minimum, the maximum) of itself and the input,
     /// element by element. The update of an element is atomic: any threads of any blocks may update
@@ -31,14 +30,14 @@ pub enum SpecKind {
     Select,
     /// `Reduction.sum`: over the modes named by `axis=`.
     Reduction(ReduceOp),
-    /// `Shfl.bfly`: exchange within a warp; the lane or mask by `lane=`.
+    /// `Shfl.bfly`: exchange within a warp; `lane=` gives the lane or the mask.
     Shfl(ShflOp),
     /// `Init`: every element becomes the scalar.
     Init,
     /// `Iota (%x) -> (%i) axis=1`: the coordinate along a mode of the input, whose elements are not
-    /// read. In `means` only.
+    /// read. Allowed in `means` blocks only.
     Iota,
-    /// `Spec`: what its `means` block says; without one, what its body does.
+    /// `Spec`: its meaning is its `means` block, or without one its body.
     Generic,
 }
 
@@ -95,7 +94,8 @@ spelled! {
         Minimum = "minimum",
         /// Larger one of floats; of a NaN and a number the NaN (IEEE 754-2019, maximum).
         Maximum = "maximum",
-        /// Whether the first is less; like all comparisons a `bool`, and false of a NaN.
+        /// Whether the first is less. All comparisons give `bool`; with a NaN, all but `ne` are
+        /// false.
         Lt = "lt",
         /// Whether the first is at most the second.
         Le = "le",
@@ -152,41 +152,41 @@ spelled! {
         Sum = "sum",
         /// Product.
         Prod = "prod",
-        /// Smallest; NaN where nothing else is there.
+        /// Smallest element, ignoring NaNs; NaN if all are NaN.
         Min = "min",
-        /// Largest; NaN where nothing else is there.
+        /// Largest element, ignoring NaNs; NaN if all are NaN.
         Max = "max",
-        /// Smallest of floats; NaN where one of them is.
+        /// Smallest element of floats; NaN if one of them is.
         Minimum = "minimum",
-        /// Largest of floats; NaN where one of them is.
+        /// Largest element of floats; NaN if one of them is.
         Maximum = "maximum",
-        /// Bits that all have; of integers.
+        /// Bitwise and of integers.
         And = "and",
-        /// Bits that any has; of integers.
+        /// Bitwise or of integers.
         Or = "or",
-        /// Bits that an odd number has; of integers.
+        /// Bitwise exclusive or of integers.
         Xor = "xor",
     }
 }
 
 spelled! {
-    /// Which lane a shuffle reads.
+    /// The lane that a shuffle reads.
     ShflOp {
-        /// The lane named.
+        /// The lane with this index.
         Idx = "idx",
-        /// The lane that many below.
+        /// The lane this many below.
         Up = "up",
-        /// The lane that many above.
+        /// The lane this many above.
         Down = "down",
-        /// The lane whose index differs by xor.
+        /// The lane whose index differs by an exclusive or with this mask.
         Bfly = "bfly",
     }
 }
 
 impl ReduceOp {
-    /// The neutral element of the operation for elements of a type, which is the result for no
-    /// elements: 0 for a sum, -inf or the least integer for a maximum. None if the type does not
-    /// have the operation.
+    /// The neutral element of the operation for elements of a type: 0 for a sum, -inf or the least
+    /// integer for a maximum. A reduction of no elements gives it. `None` if the type does not have
+    /// the operation.
     ///
     /// ```
     /// use carbyne_ir::ast::ReduceOp;
@@ -209,12 +209,12 @@ impl ReduceOp {
     }
 
     /// Whether it is a minimum or maximum that gives NaN if an element is NaN. Only floats have
-    /// these.
+    /// these operations.
     pub fn keeps_nan(self) -> bool {
         matches!(self, ReduceOp::Minimum | ReduceOp::Maximum)
     }
 
-    /// The function of two elements that a reduction repeats, if there is a pointwise one.
+    /// The pointwise function of two elements that the reduction repeats, if there is one.
     pub fn combining(self) -> Option<BinaryOp> {
         match self {
             ReduceOp::Sum => Some(BinaryOp::Add),
@@ -241,7 +241,7 @@ pub enum Numbers {
     Chosen,
 }
 
-/// The rule that the extents of the operands of a spec obey.
+/// A rule for the extents of a spec's operands.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ExtentRule {
     /// The output may have any extents.
@@ -307,7 +307,7 @@ impl SpecKind {
         }
     }
 
-    /// The operation behind the word, `add` in `Move.add`; none if the word is alone.
+    /// The operation after the word, `add` in `Move.add`; `None` if the word is alone.
     pub fn operation(self) -> Option<&'static str> {
         match self {
             SpecKind::Accumulate(op) => Some(op.as_str()),
@@ -332,8 +332,8 @@ impl SpecKind {
         }
     }
 
-    /// The number of its inputs, beside one output; none for a `Spec`, which has any number of
-    /// both.
+    /// The number of inputs; the kinds counted here have one output. `None` for a `Spec`, which has
+    /// any number of both.
     #[must_use]
     pub fn n_inputs(self) -> Option<usize> {
         match self {
@@ -361,7 +361,7 @@ impl SpecKind {
         }
     }
 
-    /// Its operands in text, in examples of errors.
+    /// Its operands as text, for examples in errors.
     pub(crate) fn operands(self) -> &'static str {
         match (self.numbers(), self.n_inputs()) {
             (Numbers::Alone, _) => "(0) -> (%A)",
@@ -384,25 +384,25 @@ impl SpecKind {
         }
     }
 
-    /// Whether it is a product of matrices, added to the output or not.
+    /// Whether it is a matrix product, with or without accumulation.
     #[must_use]
     pub fn is_product(self) -> bool {
         self.extents() == ExtentRule::Product
     }
 
-    /// Whether each element of the output follows from one element of each input.
+    /// Whether each element of the output depends on one element of each input.
     #[must_use]
     pub fn is_pointwise(self) -> bool {
         matches!(self, SpecKind::Move | SpecKind::Unary(_) | SpecKind::Binary(_) | SpecKind::Select)
     }
 
-    /// Whether each element of the output follows from at most one element of each input.
+    /// Whether each element of the output depends on at most one element of each input.
     #[must_use]
     pub fn is_elementwise(self) -> bool {
         self.is_pointwise() || self == SpecKind::Init
     }
 
-    /// Whether the result depends on the old output, to which something is added.
+    /// Whether it accumulates, so that the result depends on the old output.
     #[must_use]
     pub fn reads_output(self) -> bool {
         matches!(self, SpecKind::MatMul | SpecKind::Accumulate(_))

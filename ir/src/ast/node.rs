@@ -1,21 +1,19 @@
 //! Ids of statements.
 //!
-//! Invariant: like spans, ids never take part in equality, and no text holds them. They are unique
-//! in a process and not the same from one run to the next, so that no output may depend on their
-//! order.
+//! Invariant: equality ignores ids, as it ignores spans, and texts contain none. Ids are unique in
+//! a process but differ between runs, so no output may depend on their order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Names a statement for as long as the process lives, whatever happens to the tree around it.
+/// Identifies a statement as long as the process lives, even if the tree around it changes.
 ///
-/// `==` holds between all ids, so that two modules that say the same are equal: [`NodeId::same`]
-/// compares them, and [`NodeKey`] is one that maps and sets can hold. Copies of a statement have
-/// its id; those that are to stand in one module with it get their own from
-/// [`super::Module::separate`].
+/// All ids are equal under `==`, so that modules with equal text are equal. [`NodeId::same`]
+/// compares ids, and [`NodeKey`] can be the key of a map. A copy of a statement has its id;
+/// [`super::Module::separate`] gives copies in one module ids of their own.
 #[derive(Copy, Clone)]
 pub struct NodeId(NodeKey);
 
-/// A [`NodeId`] that compares: the key of a map.
+/// The comparable form of a [`NodeId`], for keys of maps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeKey(u64);
 
@@ -26,12 +24,12 @@ impl NodeId {
         NodeId(NodeKey(NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Whether both name the same statement, which `==` does not ask.
+    /// Whether both identify one statement; `==` is always true.
     pub fn same(self, other: NodeId) -> bool {
         self.0 == other.0
     }
 
-    /// The same id as a key that compares.
+    /// The comparable form.
     pub fn key(self) -> NodeKey {
         self.0
     }

@@ -1,25 +1,25 @@
-//! The short forms of `carbyne 2`: what a person writes in the place of executors, allocations and
-//! specs.
+//! The short forms of `carbyne 2`: launches, expressions over tensors, picks, sub-specs and
+//! strategies, which a person writes in place of executors, allocations and specs.
 //!
-//! [`crate::resolve::elaborate`] writes them out.
+//! [`crate::resolve::elaborate`] expands them.
 
 use super::{Attr, BinaryOp, Block, Expr, Name, SpecKind, TensorType, TypeAttr, View};
 use super::{Dims, Operand};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 
-/// Who executes a spec.
+/// The executor of a spec.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Exec {
     /// `<<<#grid, #cta>>>`
     Both(View, View),
-    /// `<<<#one>>>`: these threads, of the blocks of the spec around.
+    /// `<<<#one>>>`: these threads, in the blocks of the enclosing spec.
     Threads(View),
-    /// `<<<#grid:[@i < M / BM], #cta:[128]>>>`: declared by the head of a kernel.
+    /// `<<<#grid:[@i < M / BM], #cta:[128]>>>`: a kernel's head that declares them.
     Launch(Box<Launch>),
 }
 
-/// The grid and the block of a kernel's head, at least one of them declared there.
+/// The grid and the block of a kernel's head, which declares at least one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
     /// Blocks.
@@ -33,8 +33,8 @@ pub struct Launch {
 pub enum Group {
     /// `#grid`
     Of(View),
-    /// `#grid:[@i < M / BM, @j < N / BN]`: declared, the first mode fastest, and its coordinates
-    /// named.
+    /// `#grid:[@i < M / BM, @j < N / BN]`: declares a thread tensor, whose first mode varies
+    /// fastest, and names its coordinates.
     New {
         /// Without `#`.
         name: Name,
@@ -44,7 +44,7 @@ pub enum Group {
 }
 
 impl super::Module {
-    /// Leaves out who executes the specs of bodies where it is who executes the body.
+    /// Omits the executor of each spec in a body that has the executor of the enclosing spec.
     pub fn inherit_executors(&mut self) {
         let mut todo: Vec<(&mut super::Stmt, Option<(View, View)>)> =
             self.items.iter_mut().map(|stmt| (stmt, None)).collect();
@@ -67,23 +67,23 @@ impl super::Module {
     }
 }
 
-/// What is written of the type of a result: what is left out follows.
+/// The stated part of a result's type. The omitted part is inferred.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultType {
-    /// Outermost first; empty where the extents follow from the spec.
+    /// The levels, outermost first; empty if the extents follow from the spec.
     pub levels: Vec<Dims>,
-    /// None where it follows from the operands.
+    /// The scalar type; `None` if it follows from the operands.
     pub scalar: Option<Scalar>,
-    /// None for registers.
+    /// The memory; `None` for registers.
     pub memory: Option<Memory>,
-    /// What stands in braces. Without any the layout is open.
+    /// The attributes in braces. Without any, the layout is open.
     pub attrs: Vec<TypeAttr>,
     /// Its place in the text.
     pub span: Span,
 }
 
 impl ResultType {
-    /// The type whose every part is written.
+    /// A completely stated type.
     pub fn whole(ty: TensorType) -> Self {
         ResultType {
             levels: ty.levels,
@@ -112,26 +112,26 @@ pub enum TensorExpr {
 /// A spec within an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Apply {
-    /// What it computes: a Move, MatMul.set, pointwise operation, Select or Reduction.
+    /// The operation: a Move, MatMul.set, pointwise operation, Select or Reduction.
     pub kind: SpecKind,
     /// Its operands.
     pub args: Vec<TensorExpr>,
-    /// Its attributes; `to=` of a cast is the type behind the comma.
+    /// The attributes. The type after the comma of a cast is its `to=`.
     pub attrs: Vec<Attr>,
     /// Its place in the text.
     pub span: Span,
 }
 
 impl Apply {
-    /// Whether it is written as an operator, where there is one: an operator has no place for
-    /// attributes, its function has.
+    /// Whether it may print as an operator, if its kind has one. Operators have no place for
+    /// attributes; functions have.
     pub fn may_be_operator(&self) -> bool {
         self.attrs.is_empty()
     }
 }
 
 impl Drop for Apply {
-    /// One operation after the other, however deep a tree built in memory is.
+    /// Drops one operation after the other, so that deeply nested trees do not overflow the stack.
     fn drop(&mut self) {
         let mut rest = std::mem::take(&mut self.args);
         while let Some(mut arg) = rest.pop() {
@@ -143,7 +143,7 @@ impl Drop for Apply {
 }
 
 impl TensorExpr {
-    /// Where it stands.
+    /// Its place in the text.
     pub fn span(&self) -> Span {
         match self {
             TensorExpr::View(v) => v.span,
@@ -151,13 +151,13 @@ impl TensorExpr {
             TensorExpr::Apply(a) => a.span,
         }
     }
-    /// The result of a spec.
+    /// The application of an operation, without attributes.
     pub fn apply(kind: SpecKind, args: Vec<TensorExpr>) -> Self {
         TensorExpr::Apply(Box::new(Apply { kind, args, attrs: vec![], span: Span::default() }))
     }
 }
 
-/// The operator of an expression, with how tightly it binds.
+/// The operator of an operation in expressions, and its precedence.
 pub(crate) fn operator(op: BinaryOp) -> Option<(&'static str, u8)> {
     Some(match op {
         BinaryOp::Lt => ("<", 1),
@@ -181,44 +181,45 @@ pub enum Pick {
     Keep,
     /// `@i`
     At(Expr),
-    /// `0..64`: from the first, below the second.
+    /// `0..64`: first coordinate, and exclusive end.
     Range(Expr, Expr),
-    /// `%rows`: coordinates that stand in an integer tensor. One of no modes takes the place of an
-    /// index, one of one mode gives the mode its extent.
+    /// `%rows`: an integer tensor of coordinates. A tensor without modes replaces an index; one
+    /// with a single mode gives the picked mode its extent.
     From(Name),
 }
 
 /// A sub-spec with parameters: `def @scale[N, T] (%x, %s) -> (%y) { .. }`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Def {
-    /// Without `@`.
+    /// The name, without `@`.
     pub name: Name,
     /// Integers and types.
     pub params: Vec<Param>,
-    /// Read operands, without `%`; their types, where written, are checked.
+    /// Read operands, without `%`. Stated types are checked.
     pub inputs: Vec<(Name, Option<ResultType>)>,
     /// Written operands.
     pub outputs: Vec<(Name, Option<ResultType>)>,
-    /// What it computes, where it says so.
+    /// The meaning, if stated.
     pub means: Option<Block>,
-    /// What stands in its place.
+    /// The statements that replace a use.
     pub body: Block,
-    /// What a strategy says beyond a sub-spec.
+    /// The additional parts of a strategy.
     pub strategy: Option<Box<Strategy>>,
     /// The head, without the bodies.
     pub span: Span,
 }
 
-/// What strategies call the number of multiprocessors of the card.
+/// The name that strategies use for the number of multiprocessors of the GPU.
 pub const MULTIPROCESSORS: &str = "SMS";
-/// What strategies call the number of threads that execute the widest instruction which multiplies
-/// tiles: those of a warp, or of a warp group.
+/// The name that strategies use for the number of threads that execute the largest matrix
+/// instruction: those of a warp or of a warp group.
 pub const WIDEST_GROUP: &str = "GROUP";
-/// What strategies call the bytes of shared memory that a block has at most.
+/// The name that strategies use for the maximal number of bytes of shared memory of a block.
 pub const BLOCK_SHARED: &str = "SHARED";
 
 impl Def {
-    /// Whether uses of a sub-spec of this name in a strategy stand for what is matched.
+    /// Whether this is a strategy that uses a sub-spec of this name in its `means` block. Such a
+    /// use is a hole that matching fills.
     pub fn is_hole(&self, name: &str) -> bool {
         let uses = |stmt: &super::Stmt| match &stmt.kind {
             super::StmtKind::Call(call) => call.name.text == name,
@@ -236,7 +237,7 @@ pub struct Param {
     pub name: Name,
     /// `T:type`: a scalar type; else an integer.
     pub is_type: bool,
-    /// Of a strategy the values to choose among; none where the operands have it.
+    /// For a strategy, the values to choose among; `None` if the operands determine the value.
     pub choices: Option<Choices>,
 }
 
@@ -245,55 +246,55 @@ pub struct Param {
 pub enum Choices {
     /// `in (64, 128)`, `in SMS`
     Among(super::TupleExpr),
-    /// `in 16..256 step 16`: from the first, below the second.
+    /// `in 16..256 step 16`: the first value, the exclusive end and the step.
     Range {
         /// The first.
         start: Expr,
-        /// What they are below.
+        /// The exclusive end.
         end: Expr,
-        /// From one to the next; 1 where nothing is said.
+        /// The difference of neighbors; 1 if omitted.
         step: Option<Expr>,
     },
 }
 
-/// What a strategy says beyond a sub-spec:
+/// The parts of a strategy that a sub-spec does not have:
 /// `strategy @ring[BM in (64, 128)] <<<..>>> (%A) -> (%C) where M % BM == 0 means { .. } { .. }`.
-/// What uses of undefined sub-specs in its `means` block stand for follows from what is matched.
+/// Undefined sub-specs in its `means` block are holes, which matching fills.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strategy {
-    /// Who executes its body; none where the body is several kernels.
+    /// The executor of its body; `None` if the body consists of several kernels.
     pub exec: Option<Exec>,
-    /// Attributes of the kernel that it gives.
+    /// Attributes of the resulting kernel.
     pub attrs: Vec<Attr>,
-    /// What must hold of shapes and parameters.
+    /// Conditions on shapes and parameters.
     pub conditions: Vec<super::Compare>,
-    /// What holds of parameters, too, unless nothing is left then.
+    /// Conditions on parameters that usually hold. They are ignored if no values of the parameters
+    /// satisfy them.
     pub habits: Vec<super::Compare>,
 }
 
-/// `sym M, N where M % 8 == 0, M <= N typical M=4096`: sizes known only when the kernel is
-/// launched, none below 0. One name of which nothing is said is a [`super::SymDecl`], which is at
-/// least 1.
+/// `sym M, N where M % 8 == 0, M <= N typical M=4096`: sizes known only at launch, each at least 0.
+/// A single name without facts is a [`super::SymDecl`], which is at least 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Symbols {
-    /// Of the symbols; at least one.
+    /// The names of the symbols; at least one.
     pub names: Vec<Name>,
-    /// What holds of these and of symbols declared before, at every launch.
+    /// Facts about these symbols and those declared before, which hold at every launch.
     pub facts: Vec<super::Compare>,
-    /// Values that they often have, to judge by what a choice costs.
+    /// Usual values, for estimates of cost.
     pub typical: Vec<(Name, i64)>,
 }
 
 /// The use of a sub-spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// Without `@`.
+    /// The name, without `@`.
     pub name: Name,
     /// Integers, and words for types.
     pub args: Vec<Expr>,
     /// Read operands.
     pub inputs: Vec<Operand>,
-    /// Written operands; names that are not defined yet are declared.
+    /// Written operands. The statement declares names that are not yet defined.
     pub outputs: Vec<View>,
     /// As [`super::Spec::declared`].
     pub declared: Vec<Option<ResultType>>,

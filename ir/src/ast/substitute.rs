@@ -1,4 +1,4 @@
-//! Other things in the places of names, as a sub-spec is written out where it is used.
+//! Substitution of names in statements, used to expand a sub-spec where it is used.
 
 use super::visit::{Of, PartMut, parts, parts_mut_where};
 use super::{
@@ -9,68 +9,69 @@ use crate::scalar::Scalar;
 use crate::span::Span;
 use std::collections::HashMap;
 
-/// What stands in the place of a tensor.
+/// The replacement of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
-    /// A view; operations on the name follow its own.
+    /// A view. The operations on the replaced name follow those of the view.
     View(View),
-    /// A literal, where a spec takes one.
+    /// A literal. It can replace only a complete operand.
     Number(Operand),
 }
 
-/// What takes the places of names in statements. Names of numbers hold their `@`, others no sigil.
+/// Replacements of names in statements. Names of numbers include their `@`; others have no sigil.
 ///
-/// A name is replaced wherever it stands, so that a name of the statements that means something
-/// else must have been given another. What is inserted is not looked at again.
+/// Every occurrence of a name is replaced. If a name has two senses in the statements, the caller
+/// must first rename one of them. Inserted text is not substituted again.
 #[derive(Clone, Debug, Default)]
 pub struct Substitution {
-    /// Data tensors that are referred to.
+    /// Replacements of references to data tensors.
     pub data: HashMap<String, Given>,
-    /// Names of data tensors that are defined. Those that are referred to are in `data`.
+    /// New names of data tensors at their definitions. References use `data`.
     pub defined: HashMap<String, String>,
-    /// Tensors of threads, defined and referred to.
+    /// New names of thread tensors, at definitions and references.
     pub threads: HashMap<String, String>,
-    /// Names of numbers that are defined. Those that are referred to are in `numbers`.
+    /// New names of numbers at their definitions. References use `numbers`.
     pub indices: HashMap<String, String>,
-    /// Numbers that are referred to.
+    /// Replacements of references to numbers.
     pub numbers: HashMap<String, Expr>,
-    /// Type parameters.
+    /// Replacements of type parameters.
     pub types: HashMap<String, Scalar>,
-    /// The place of everything that is written, where it is another than that of the statements.
+    /// A new span for everything; `None` keeps the spans.
     pub span: Option<Span>,
-    /// How many names, numbers, views and statements may be visited and inserted.
+    /// The remaining number of names, numbers, views and statements that may be visited and
+    /// inserted.
     pub budget: usize,
 }
 
-/// Why something cannot stand in the place of a name.
+/// Reasons why a substitution fails.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unfit {
-    /// A number, or a view with operations, where the name of a tensor is due.
+    /// A number, or a view with operations, in the place of a tensor's name.
     NotAName(Name),
-    /// A number where a tensor is due.
+    /// A number in the place of a tensor.
     NotATensor(Name),
-    /// More would be written than there is a budget for.
+    /// The budget is exhausted.
     TooMuch,
 }
 
 impl Substitution {
-    /// Gives a tensor another name, wherever it stands.
+    /// Renames a tensor, at definitions and references.
     pub fn rename_data(&mut self, from: &str, to: &str) {
         self.defined.insert(from.to_owned(), to.to_owned());
         self.data.insert(from.to_owned(), Given::View(View::of(to)));
     }
 
-    /// Gives a number another name, wherever it stands.
+    /// Renames a number, at definitions and references.
     pub fn rename_number(&mut self, from: &str, to: &str) {
         self.indices.insert(from.to_owned(), to.to_owned());
         self.numbers.insert(from.to_owned(), Expr::name(to));
     }
 
-    /// The block with everything replaced. Statements are new ones, made from those that stand
-    /// there; comments are kept.
+    /// The block after substitution. Its statements are new ones, made from those of `block`;
+    /// comments are kept.
     ///
     /// # Errors
-    /// The first thing that does not fit.
+    /// The first replacement that does not fit.
     pub fn block(&mut self, block: &Block) -> Result<Block, Unfit> {
         self.pay(size(&block.stmts))?;
         let mut block = block.clone();
@@ -86,10 +87,10 @@ impl Substitution {
         Ok(block)
     }
 
-    /// Replaces names in statements and their bodies. They stay the same statements.
+    /// Substitutes in statements and their bodies. The statements keep their ids.
     ///
     /// # Errors
-    /// The first thing that does not fit.
+    /// The first replacement that does not fit.
     pub fn in_place(&mut self, stmts: &mut [Stmt]) -> Result<(), Unfit> {
         let mut todo: Vec<&mut Stmt> = stmts.iter_mut().collect();
         while let Some(stmt) = todo.pop() {
@@ -99,10 +100,10 @@ impl Substitution {
         Ok(())
     }
 
-    /// Replaces names in a statement, not in its bodies.
+    /// Substitutes in a statement without its bodies.
     ///
     /// # Errors
-    /// The first thing that does not fit.
+    /// The first replacement that does not fit.
     pub fn head(&mut self, stmt: &mut Stmt) -> Result<(), Unfit> {
         if let Some(span) = self.span {
             stmt.span = span;
@@ -116,7 +117,7 @@ impl Substitution {
         Ok(())
     }
 
-    /// Everything but references to data tensors.
+    /// Substitutes everything but references to data tensors.
     fn numbers_in(&mut self, stmt: &mut Stmt) -> Result<(), Unfit> {
         let mut result = Ok(());
         let costs: HashMap<&str, usize> =
@@ -208,7 +209,7 @@ impl Substitution {
         result
     }
 
-    /// The type in the place of the type parameter that stands first.
+    /// Removes a leading type parameter and returns the type that replaces it.
     fn typed(&self, attrs: &mut Vec<TypeAttr>) -> Option<Scalar> {
         let Some(TypeAttr::Scalar(name)) = attrs.first() else { return None };
         let scalar = *self.types.get(&name.text)?;
@@ -216,7 +217,7 @@ impl Substitution {
         Some(scalar)
     }
 
-    /// References to data tensors.
+    /// Substitutes references to data tensors.
     fn tensors_in(&mut self, stmt: &mut Stmt) -> Result<(), Unfit> {
         if self.data.is_empty() {
             return Ok(());
@@ -244,7 +245,7 @@ impl Substitution {
             .collect();
         let mut budget = self.budget;
         let mut result = Ok(());
-        // A name alone: of a tensor that is reused, or that holds indices.
+        // A name alone refers to a tensor that is reused, or to one of coordinates.
         let named = |name: &mut Name| match self.data.get(&name.text) {
             None => Ok(()),
             Some(Given::View(view)) if view.ops.is_empty() => {
@@ -303,7 +304,7 @@ impl Substitution {
     }
 }
 
-/// A literal as a number of an expression.
+/// A literal operand as an expression.
 fn number_of(operand: &Operand) -> Expr {
     match operand {
         Operand::Value(e) => e.clone(),
@@ -321,7 +322,7 @@ pub(crate) fn literal(text: &str, span: Span) -> Expr {
     let kind = match digits.parse::<i64>() {
         Ok(n) => ExprKind::Int(n),
         Err(_) if matches!(digits, "inf" | "nan") => ExprKind::Name(digits.to_owned()),
-        // More digits than an integer has.
+        // The number does not fit an integer.
         Err(_) if digits.bytes().all(|b| b.is_ascii_digit()) => {
             ExprKind::Real(format!("{digits}.0"))
         }
@@ -334,7 +335,7 @@ pub(crate) fn literal(text: &str, span: Span) -> Expr {
     }
 }
 
-/// How many operators and operands an expression has.
+/// The number of operators and operands of an expression.
 pub(crate) fn nodes(e: &Expr) -> usize {
     let (mut todo, mut n) = (vec![e], 0);
     while let Some(e) = todo.pop() {
@@ -354,7 +355,7 @@ fn view_size(view: &View) -> usize {
     n
 }
 
-/// Statements and what they are written of, bodies and `means` blocks included.
+/// The number of statements and their parts, including those of bodies and `means` blocks.
 pub(crate) fn size(stmts: &[Stmt]) -> usize {
     let mut n = 0;
     for stmt in super::visit::Walk::new(stmts).with_means().stmts() {

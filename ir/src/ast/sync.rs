@@ -1,71 +1,72 @@
-//! Synchronization statements: what there are, and what each takes.
+//! The synchronization statements and their operands.
 
 use crate::scalar::spelled;
 
 spelled! {
-    /// What a synchronization statement does. All but [`SyncOp::MbarrierWait`] and the waits go on
-    /// at once; which threads take part together, and which architectures have it, is the atom
-    /// table's.
+    /// The operation of a synchronization statement. Only [`SyncOp::MbarrierWait`] and the other
+    /// waits block; all others return at once. The atom table says which threads execute an
+    /// operation together, and which architectures have it.
     SyncOp {
-        /// Makes the barriers of a view ready, each for so many arrivals a phase.
+        /// Initializes the mbarriers of a view with the number of arrivals that complete a phase.
         MbarrierInit = "mbarrier.init",
-        /// Arrives, once or so many times.
+        /// Arrives once, or the given number of times.
         MbarrierArrive = "mbarrier.arrive",
-        /// Arrives once; the phase also awaits so many bytes of asynchronous copies.
+        /// Arrives once, and adds a number of bytes of asynchronous copies for which the phase
+        /// waits.
         MbarrierExpect = "mbarrier.expect",
-        /// Waits until the phase of this parity (0 or 1) is complete; a fresh barrier passes
-        /// parity 1.
+        /// Waits until the phase of this parity (0 or 1) is complete. On a fresh mbarrier, a wait
+        /// for parity 1 returns at once.
         MbarrierWait = "mbarrier.wait",
-        /// Lets the thread's asynchronous copies so far arrive when they are complete; the arrival
-        /// is one of those that the phase counts.
+        /// Makes the asynchronous copies that the thread has started so far arrive on completion.
+        /// This arrival is one of those that the phase counts.
         MbarrierAsyncArrive = "mbarrier.async_arrive",
-        /// Makes initialized barriers visible to the cluster and to asynchronous copies.
+        /// Makes initialized mbarriers visible to the cluster and to asynchronous copies.
         FenceMbarrierInit = "fence.mbarrier_init",
-        /// Orders the thread's accesses to shared memory before those of asynchronous copies that
-        /// follow.
+        /// Orders earlier accesses of the thread to shared memory before later asynchronous copies.
         FenceAsync = "fence.async",
-        /// Arrives at the barrier of the cluster's blocks.
+        /// Arrives at the barrier of the cluster.
         ClusterArrive = "cluster.arrive",
-        /// Arrives there and orders no memory.
+        /// Arrives at the barrier of the cluster without ordering memory accesses.
         ClusterArriveRelaxed = "cluster.arrive_relaxed",
         /// Waits until all threads of the cluster have arrived.
         ClusterWait = "cluster.wait",
         /// Closes the thread's group of asynchronous copies.
         AsyncCommit = "async.commit",
-        /// At most so many of the thread's groups are still under way afterwards.
+        /// Waits until at most this many of the thread's groups are in flight.
         AsyncWait = "async.wait",
         /// Closes the thread's group of bulk copies.
         BulkCommit = "bulk.commit",
-        /// At most so many of the thread's bulk groups are still under way afterwards.
+        /// Waits until at most this many of the thread's bulk groups are in flight.
         BulkWait = "bulk.wait",
-        /// At most so many of the thread's bulk groups still read their sources afterwards.
+        /// Waits until at most this many of the thread's bulk groups still read their sources.
         BulkWaitRead = "bulk.wait_read",
-        /// Orders accesses to registers and shared memory before the warpgroup's MatMuls that
-        /// follow.
+        /// Orders accesses to registers and shared memory before later MatMuls of the warp group.
         WgmmaFence = "wgmma.fence",
-        /// Closes the warpgroup's group of asynchronous MatMuls.
+        /// Closes the warp group's group of asynchronous MatMuls.
         WgmmaCommit = "wgmma.commit",
-        /// At most so many of the warpgroup's groups are still under way afterwards.
+        /// Waits until at most this many of the warp group's groups are in flight.
         WgmmaWait = "wgmma.wait",
-        /// Raises the registers that each thread of the warpgroup may use to so many.
+        /// Raises the number of registers that each thread of the warp group may use to this
+        /// number.
         RegistersInc = "registers.inc",
-        /// Lowers them to so many.
+        /// Lowers the number of registers that each thread of the warp group may use to this
+        /// number.
         RegistersDec = "registers.dec",
-        /// Waits until the kernels before this one are complete.
+        /// Waits until the preceding kernels are complete.
         GridWait = "grid.wait",
-        /// Lets kernels that wait for this one start.
+        /// Lets dependent kernels start.
         GridLaunch = "grid.launch",
-        /// Brings a tensor map near, so that the first copy by it does not wait for it.
+        /// Prefetches a tensor map, so that the first copy with it does not wait.
         Prefetch = "prefetch",
     }
 }
 
-/// The operands of a synchronization statement: first what `tensor` says, then what `number` says.
+/// The operands of a synchronization statement: the tensor, then the number.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SyncSignature {
-    /// Whether and of what a view is due.
+    /// The view, if any.
     pub tensor: SyncTensor,
-    /// Whether and as what a number is due.
+    /// The number, if any.
     pub number: SyncNumber,
 }
 
@@ -87,16 +88,16 @@ pub enum SyncTensor {
 pub enum SyncNumber {
     /// None.
     None,
-    /// Of this meaning; any expression.
+    /// An expression with this meaning.
     Any(&'static str),
-    /// Of this meaning; 1 where it is left out.
+    /// An expression with this meaning; 1 if omitted.
     OrOne(&'static str),
-    /// Of this meaning; a constant.
+    /// A constant with this meaning.
     Constant(&'static str),
 }
 
 impl SyncOp {
-    /// Whether threads arrive by it at an mbarrier, be it later by what they have started.
+    /// Whether it arrives at an mbarrier, now or on completion of asynchronous work.
     pub fn arrives(self) -> bool {
         matches!(
             self,
@@ -133,7 +134,7 @@ impl SyncOp {
         SyncSignature { tensor, number }
     }
 
-    /// How it is written: `mbarrier.arrive(%b, count)`.
+    /// An example of its syntax: `mbarrier.arrive(%b, count)`.
     pub fn usage(self) -> String {
         let SyncSignature { tensor, number } = self.signature();
         let tensor = match tensor {

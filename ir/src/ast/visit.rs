@@ -1,10 +1,10 @@
-//! Walks through trees, and a rewriter of statements.
+//! Traversal and rewriting of syntax trees.
 //!
-//! [`Walk`] comes to statements, with what opens and closes around them; [`parts`] to what a
-//! statement itself is written of: names, views, expressions, types; [`parts_mut`] to the same to
-//! change it. [`rewrite`] puts statements in the places of others.
+//! [`Walk`] iterates over statements, and reports where blocks open and close. [`parts`] visits the
+//! parts of one statement: names, views, expressions and types; [`parts_mut`] can change them.
+//! [`rewrite`] replaces statements.
 //!
-//! Invariant: nothing here recurses, whatever the depth of a tree that was built in memory.
+//! Invariant: no function in this file recurses, so that trees of any depth are safe.
 
 use super::{
     Apply, Attr, AttrValue, Block, Call, Choices, Compare, Def, Dims, Elements, Exec, Expr,
@@ -15,7 +15,7 @@ use super::{
 use crate::span::Span;
 use std::collections::HashSet;
 
-/// What kind of thing a name is of.
+/// The kind of thing that a name denotes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Of {
     /// `%A`
@@ -26,48 +26,48 @@ pub enum Of {
     Number,
 }
 
-/// What a [`Walk`] comes to, in text order.
+/// A step of a [`Walk`].
 #[derive(Copy, Clone, Debug)]
 pub enum Step<'a> {
     /// A statement, before its bodies.
     Enter(&'a Stmt),
-    /// A block of it opens.
+    /// A block of the statement opens.
     Open(&'a Block),
-    /// And closes.
+    /// The block closes.
     Close(&'a Block),
-    /// The same statement, after its bodies.
+    /// The statement again, after its bodies.
     Leave(&'a Stmt),
 }
 
-/// A walk through statements and those of their bodies.
+/// An iterator over statements and the statements of their bodies, in text order.
 #[derive(Clone, Debug)]
 pub struct Walk<'a> {
     todo: Vec<Step<'a>>,
-    /// How much of it stays where the bodies of the last statement are left out.
+    /// The length of `todo` without the bodies of the last statement.
     kept: usize,
     means: bool,
 }
 
 impl<'a> Walk<'a> {
-    /// Through these statements. `means` blocks, whose statements are specs on whole tensors with
-    /// names of their own, are left out.
+    /// Walks through these statements. It skips `means` blocks, whose statements are specs on whole
+    /// tensors with names of their own.
     pub fn new(stmts: &'a [Stmt]) -> Self {
         let todo: Vec<Step<'a>> = stmts.iter().rev().map(Step::Enter).collect();
         Walk { kept: todo.len(), todo, means: false }
     }
 
-    /// Through `means` blocks, too.
+    /// Walks through `means` blocks, too.
     #[must_use]
     pub fn with_means(self) -> Self {
         Walk { means: true, ..self }
     }
 
-    /// Leaves out the bodies of the statement that was entered last.
+    /// Skips the bodies of the statement that was entered last.
     pub fn skip_inside(&mut self) {
         self.todo.truncate(self.kept);
     }
 
-    /// The statements alone, each before those of its bodies.
+    /// Only the statements, each before those of its bodies.
     pub fn stmts(self) -> impl Iterator<Item = &'a Stmt> {
         self.filter_map(|step| match step {
             Step::Enter(stmt) => Some(stmt),
@@ -99,15 +99,16 @@ impl<'a> Iterator for Walk<'a> {
 }
 
 impl Module {
-    /// Whether no two statements have one id, as in every parsed module.
+    /// Whether the ids of all statements differ, as in every parsed module.
     pub fn is_separate(&self) -> bool {
         let mut seen = HashSet::new();
         Walk::new(&self.items).with_means().stmts().all(|s| seen.insert(s.id.key()))
     }
 }
 
-/// Calls `visit` with every statement of a list and of their bodies, each before those of its
-/// bodies. It may change the bodies: what it leaves there is visited. `means` blocks are left out.
+/// Calls `visit` with every statement of a list and of its bodies; a statement comes before those
+/// of its bodies. `visit` may change the bodies, and is called with their new statements. `means`
+/// blocks are skipped.
 pub fn each_mut(stmts: &mut [Stmt], visit: &mut dyn FnMut(&mut Stmt)) {
     let mut todo: Vec<&mut Stmt> = stmts.iter_mut().rev().collect();
     while let Some(stmt) = todo.pop() {
@@ -118,27 +119,26 @@ pub fn each_mut(stmts: &mut [Stmt], visit: &mut dyn FnMut(&mut Stmt)) {
     }
 }
 
-/// What [`rewrite`] does with statements.
+/// The callbacks of [`rewrite`].
 pub trait Rewriter {
-    /// Before the bodies of a statement: whether they are to be rewritten.
+    /// Called before the bodies of a statement; returns whether to rewrite them.
     fn enter(&mut self, _stmt: &mut Stmt) -> bool {
         true
     }
 
-    /// Puts what stands in the place of a statement, whose bodies have been rewritten, behind
-    /// `out`.
+    /// Called after the bodies of a statement; appends the replacement of the statement to `out`.
     fn leave(&mut self, stmt: Stmt, out: &mut Vec<Stmt>) {
         out.push(stmt);
     }
 }
 
-/// The statements rewritten, each after those of its bodies. `means` blocks stay as they are.
+/// Rewrites statements, each after those of its bodies. `means` blocks do not change.
 pub fn rewrite(stmts: Vec<Stmt>, by: &mut dyn Rewriter) -> Vec<Stmt> {
     /// A block that is being rewritten.
     struct Frame {
-        /// The statement whose body it is; none of the list itself.
+        /// The statement of this body; `None` for the outermost list.
         owner: Option<Stmt>,
-        /// Which of its bodies.
+        /// The index of the body in its statement.
         body: usize,
         rest: std::vec::IntoIter<Stmt>,
         out: Vec<Stmt>,
@@ -175,48 +175,49 @@ pub fn rewrite(stmts: Vec<Stmt>, by: &mut dyn Rewriter) -> Vec<Stmt> {
     }
 }
 
-/// The enum of what statements are written of, and what each of them is written of, to look at or
-/// to change.
+/// Declares the enum of the parts of statements, and functions that list the direct parts of a
+/// statement or part. It is used twice: for reading and for changing.
 macro_rules! parts {
     (
-        $(#[$meta:meta])* $Part:ident, $of_stmt:ident, $of_exec:ident, $of_part:ident, $type_attr:ident, $iter:ident, $as_ref:ident, $($mut:tt)?
+        $(#[$meta:meta])* $Part:ident, $of_stmt:ident, $of_exec:ident, $of_part:ident,
+        $type_attr:ident, $iter:ident, $as_ref:ident, $($mut:tt)?
     ) => {
         $(#[$meta])*
         #[derive(Debug)]
         pub enum $Part<'a> {
-            /// A name that the statement defines; not that of a kernel. A name that is assigned is
-            /// referred to, whether or not the assignment declares it.
+            /// A name that the statement defines, except the name of a kernel. The target of an
+            /// assignment is `Referred`, even if the assignment declares it.
             Defined(&'a $($mut)? Name, Of),
             /// The name of a kernel or of a sub-spec.
             Kernel(&'a $($mut)? Name),
-            /// The name of a tensor that a view or a type refers to, or of a symbol that is given a
-            /// usual value.
+            /// The name of a tensor to which a view or a type refers, or of a symbol with a usual
+            /// value.
             Referred(&'a $($mut)? Name, Of),
-            /// A view, before its name and its operations.
+            /// A view; its name and operations follow.
             View(&'a $($mut)? View, Of),
-            /// An expression over tensors, before its operands.
+            /// An expression over tensors; its operands follow.
             Tensors(&'a $($mut)? TensorExpr),
-            /// What is written of the type of a result, before its parts.
+            /// The stated type of a result; its parts follow.
             ResultType(&'a $($mut)? ResultType),
-            /// An expression over integers, before its operands.
+            /// An expression over integers; its operands follow.
             Expr(&'a $($mut)? Expr),
-            /// A tuple, before what it holds.
+            /// A tuple; its elements follow.
             Tuple(&'a $($mut)? TupleExpr),
-            /// A level of a type, before its tuples.
+            /// A level of a type; its tuples follow.
             Dims(&'a $($mut)? Dims),
-            /// A layout, before its tuples.
+            /// A layout; its tuples follow.
             Layout(&'a $($mut)? LayoutExpr),
-            /// The type of a tensor, before its parts.
+            /// The type of a tensor; its parts follow.
             TensorType(&'a $($mut)? TensorType),
-            /// The type of a tensor of threads, before its levels.
+            /// The type of a thread tensor; its levels follow.
             ThreadType(&'a $($mut)? ThreadType),
             /// A literal operand.
             Number(&'a $($mut)? Number),
-            /// An attribute of a spec, before its value.
+            /// An attribute of a spec; its value follows.
             Attr(&'a $($mut)? Attr),
         }
 
-        /// What a statement itself is written of, in text order.
+        /// Lists the direct parts of a statement, in text order.
         fn $of_stmt<'a>(stmt: &'a $($mut)? Stmt, out: &mut Vec<$Part<'a>>) {
             use $Part as P;
             match & $($mut)? stmt.kind {
@@ -293,7 +294,8 @@ macro_rules! parts {
                         let Strategy { exec, attrs, conditions, habits } = & $($mut)? **strategy;
                         $of_exec(exec, out);
                         out.extend(attrs.$iter().map(P::Attr));
-                        for Compare { lhs, op: _, rhs } in conditions.$iter().chain(habits.$iter()) {
+                        let all = conditions.$iter().chain(habits.$iter());
+                        for Compare { lhs, op: _, rhs } in all {
                             out.extend([P::Expr(lhs), P::Expr(rhs)]);
                         }
                     }
@@ -342,7 +344,7 @@ macro_rules! parts {
             }
         }
 
-        /// What the executors of a head are written of, in text order.
+        /// Lists the direct parts of an executor, in text order.
         fn $of_exec<'a>(exec: &'a $($mut)? Option<Exec>, out: &mut Vec<$Part<'a>>) {
             use $Part as P;
             match exec {
@@ -369,7 +371,7 @@ macro_rules! parts {
             }
         }
 
-        /// What a part is written of, in text order.
+        /// Lists the direct parts of a part, in text order.
         fn $of_part<'a>(part: $Part<'a>, out: &mut Vec<$Part<'a>>) {
             use $Part as P;
             match part {
@@ -467,7 +469,7 @@ macro_rules! parts {
             }
         }
 
-        /// What an attribute of a type is written of.
+        /// The direct parts of an attribute of a type.
         fn $type_attr<'a>(attr: &'a $($mut)? TypeAttr) -> impl Iterator<Item = $Part<'a>> {
             use $Part as P;
             let parts = match attr {
@@ -488,17 +490,18 @@ macro_rules! parts {
 }
 
 parts! {
-    /// What a statement is written of.
+    /// A part of a statement.
     Part, parts_of_stmt, parts_of_exec, parts_of_part, type_attr, iter, as_ref,
 }
 
 parts! {
-    /// What a statement is written of, to change it.
-    PartMut, parts_of_stmt_mut, parts_of_exec_mut, parts_of_part_mut, type_attr_mut, iter_mut, as_mut, mut
+    /// A mutable part of a statement.
+    PartMut, parts_of_stmt_mut, parts_of_exec_mut, parts_of_part_mut, type_attr_mut,
+    iter_mut, as_mut, mut
 }
 
 impl PartMut<'_> {
-    /// Where it is written; none of a tuple, which its expressions say.
+    /// Its place in the text; `None` for a tuple, whose expressions have places.
     pub fn span_mut(&mut self) -> Option<&mut Span> {
         Some(match self {
             PartMut::Defined(name, _) | PartMut::Kernel(name) | PartMut::Referred(name, _) => {
@@ -521,8 +524,8 @@ impl PartMut<'_> {
     }
 }
 
-/// Calls `visit` with all that a statement itself is written of, not with what its bodies hold;
-/// each part before its own parts, in text order.
+/// Calls `visit` with all parts of a statement, excluding those of its bodies, in text order. A
+/// part comes before its own parts.
 pub fn parts<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(&Part<'a>)) {
     let mut todo = vec![];
     parts_of_stmt(stmt, &mut todo);
@@ -535,7 +538,8 @@ pub fn parts<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(&Part<'a>)) {
     }
 }
 
-/// The same to change them. What a part is changed to is visited instead of what it was.
+/// Like [`parts`], but `visit` may change the parts. After a change, the new parts of a part are
+/// visited.
 pub fn parts_mut(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut PartMut<'_>)) {
     parts_mut_where(stmt, &mut |part| {
         visit(part);
@@ -543,7 +547,7 @@ pub fn parts_mut(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut PartMut<'_>)) {
     });
 }
 
-/// The same where `visit` says whether the parts of a part are to be visited, too.
+/// Like [`parts_mut`], but `visit` returns whether to visit the parts of the part.
 pub fn parts_mut_where(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut PartMut<'_>) -> bool) {
     let mut todo = vec![];
     parts_of_stmt_mut(stmt, &mut todo);

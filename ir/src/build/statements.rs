@@ -1,4 +1,4 @@
-//! Statements without short forms, for programs that generate programs.
+//! Constructors of statements without short forms, for programs that generate programs.
 
 use crate::ast::*;
 use crate::layout::Layout;
@@ -6,7 +6,7 @@ use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// A spec of one output without a body.
+/// A spec with one output and without a body.
 pub fn spec(
     kind: SpecKind,
     exec: Option<Exec>,
@@ -28,7 +28,7 @@ pub fn both(exec: &(View, View)) -> Exec {
     Exec::Both(exec.0.clone(), exec.1.clone())
 }
 
-/// The same of tensors alone.
+/// [`spec`] whose inputs are tensors, without attributes.
 pub fn leaf(
     kind: SpecKind,
     exec: &(View, View),
@@ -40,7 +40,7 @@ pub fn leaf(
     spec(kind, Some(both(exec)), inputs, output, attrs)
 }
 
-/// `Spec <<<#grid, #cta>>> (%a) -> (%b) { .. }`: statements that these threads execute.
+/// `Spec <<<#grid, #cta>>> (%a) -> (%b) { .. }`: a generic spec whose body these threads execute.
 pub fn within(
     exec: &(View, View),
     inputs: Vec<View>,
@@ -111,12 +111,12 @@ fn strides(shape: &[i64]) -> Vec<TupleExpr> {
     extents(&steps.collect::<Vec<_>>())
 }
 
-/// One level; with compact column-major strides where they are to be stated.
+/// One level; if `stated`, with compact column-major strides.
 pub fn dims(shape: &[i64], stated: bool) -> Dims {
     Dims { modes: extents(shape), strides: stated.then(|| strides(shape)), span: Span::default() }
 }
 
-/// One level that lies so.
+/// One level with this layout.
 pub fn laid_out(l: &Layout) -> Dims {
     let modes = l.modes();
     let (shape, stride) = (each(&modes, Layout::shape), each(&modes, Layout::stride));
@@ -132,7 +132,7 @@ pub fn compact(shape: &[i64]) -> ViewOp {
     })
 }
 
-/// A layout as written, `((4,8),2):((2,8),1)`.
+/// A layout in the syntax tree, `((4,8),2):((2,8),1)`.
 pub fn layout_expr(l: &Layout) -> LayoutExpr {
     LayoutExpr {
         shape: TupleExpr::constant(&l.shape()),
@@ -141,7 +141,7 @@ pub fn layout_expr(l: &Layout) -> LayoutExpr {
     }
 }
 
-/// `.reshape([..]:[..])` to these modes.
+/// `.reshape([..]:[..])` with these modes.
 pub fn reshape(modes: &[Layout]) -> ViewOp {
     ViewOp::Reshape(LayoutExpr {
         shape: TupleExpr::Tuple(each(modes, Layout::shape)),
@@ -154,7 +154,7 @@ fn each(modes: &[Layout], of: fn(&Layout) -> IntTuple<i64>) -> Vec<TupleExpr> {
     modes.iter().map(|m| TupleExpr::constant(&of(m))).collect()
 }
 
-/// `%name:[..].scalar.GL`: a tensor of the caller; without a memory, a number.
+/// `%name:[..].scalar.GL`: a tensor of the caller. Without a memory it is a number.
 pub fn tensor(name: &str, shape: &[i64], scalar: Scalar, memory: Option<Memory>) -> Stmt {
     let (levels, attrs, span) = (vec![dims(shape, false)], vec![], Span::default());
     let ty = TensorType { levels, scalar, memory, attrs, span };
@@ -172,7 +172,7 @@ pub fn allocate(name: &str, shape: &[i64], scalar: Scalar, memory: Memory) -> St
     allocation(name, dims(shape, false), scalar, memory, vec![TypeAttr::Open])
 }
 
-/// `Allocate %name:[..].scalar.memory`, compact; registers are those of each thread.
+/// `Allocate %name:[..].scalar.memory`: compact; in RF each thread has the whole tensor.
 pub fn plain(name: &str, shape: &[i64], scalar: Scalar, memory: Memory) -> Stmt {
     allocation(name, dims(shape, shape.len() > 1), scalar, memory, vec![])
 }
@@ -205,7 +205,7 @@ pub fn define_threads(name: &str, view: View) -> Stmt {
     Stmt::new(StmtKind::ThreadDef { name: Name::new(name), ty: None, view })
 }
 
-/// `#name:[..].[..].thread = view`, the levels stated.
+/// `#name:[..].[..].thread = view`, with stated levels.
 pub fn stated_threads(name: &str, levels: &[&[i64]], scalar: ThreadScalar, view: View) -> Stmt {
     let levels = levels.iter().map(|shape| dims(shape, false)).collect();
     let ty = Some(ThreadType { levels, scalar, span: Span::default() });
@@ -218,14 +218,14 @@ pub fn indices(names: &[&str], threads: View) -> Stmt {
     Stmt::new(StmtKind::Indices { names, threads })
 }
 
-/// Names index; `0` is the literal.
+/// An index with these names; `0` is the literal.
 pub fn index(at: &[Option<&str>]) -> ViewOp {
     ViewOp::Index(
         at.iter().map(|i| i.map(|n| if n == "0" { Expr::int(0) } else { Expr::name(n) })).collect(),
     )
 }
 
-/// A loop over the numbers from `start` to below `end`.
+/// A loop over the numbers from `start` up to `end` (exclusive).
 pub fn counted(var: &str, (start, end): (i64, i64), unroll: Unroll, stmts: Vec<Stmt>) -> Stmt {
     Stmt::new(StmtKind::For {
         var: Name::new(var),
@@ -249,7 +249,7 @@ pub fn barrier(threads: Option<View>) -> Stmt {
     Stmt::new(StmtKind::Barrier(threads))
 }
 
-/// `mbarrier.arrive(%full, 1)`, `async.commit`: with the operands of [`SyncOp::signature`].
+/// `mbarrier.arrive(%full, 1)`, `async.commit`: the operands follow [`SyncOp::signature`].
 pub fn sync(op: SyncOp, tensor: Option<View>, number: Option<Expr>) -> Stmt {
     let (tensor, number) = (tensor.map(SyncArg::View), number.map(SyncArg::Number));
     Stmt::new(StmtKind::Sync { op, args: tensor.into_iter().chain(number).collect() })

@@ -1,7 +1,7 @@
-//! The arena: nodes stored once, with what is known of each.
+//! The arena: stores each expression once, with its known range and divisor.
 //!
-//! Invariant: a node's operands are older than the node, so walks end. Limits on the number of
-//! nodes and on the size of one expression keep every walk and every printed line bounded.
+//! Invariant: the operands of a node are older than the node, so walks end. Limits on the number of
+//! nodes and on the size of one expression bound every walk and every printed line.
 
 use super::facts::{Facts, facts_of};
 use super::{Dim, ExprId, Node, VarId, VarInfo};
@@ -11,14 +11,14 @@ use crate::leaf::gcd;
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// The most nodes of one arena.
+/// The maximum number of nodes of one arena.
 const MAX_NODES: usize = 1 << 20;
-/// The most nodes of one expression, counted as a tree.
+/// The maximum number of nodes of one expression, counted as a tree.
 const MAX_WEIGHT: u32 = 1 << 12;
-/// The deepest expression.
+/// The maximum depth of an expression.
 const MAX_EXPR_DEPTH: u32 = 128;
 
-/// Expressions by handle. Methods take `&self`; it can be shared between threads.
+/// A store of expressions. Methods take `&self`; threads can share it.
 #[derive(Default, Debug)]
 pub struct ExprArena {
     inner: RwLock<Inner>,
@@ -29,7 +29,7 @@ pub(super) struct Inner {
     pub(super) entries: Vec<Entry>,
     index: HashMap<Node, ExprId>,
     vars: Vec<VarInfo>,
-    /// Variables of which the second is never below the first.
+    /// Pairs of variables whose second one is never below the first one.
     ordered: HashSet<(ExprId, ExprId)>,
 }
 
@@ -71,7 +71,7 @@ impl ExprArena {
         Ok(Dim::Expr(inner.push(Node::Var(var), facts, 1, 1)))
     }
 
-    /// The variable that an expression is, if it is one.
+    /// The variable, if the expression is a variable.
     #[must_use]
     pub fn var_id(&self, dim: Dim) -> Option<VarId> {
         match dim {
@@ -83,18 +83,18 @@ impl ExprArena {
         }
     }
 
-    /// The expression that a variable is; none where it is of another arena.
+    /// The expression of a variable. `None` for a variable of another arena.
     #[must_use]
     pub fn dim_of(&self, var: VarId) -> Option<Dim> {
         self.expr_of(var).map(Dim::Expr)
     }
 
-    /// The expression that a variable is.
+    /// The expression of a variable.
     pub(super) fn expr_of(&self, var: VarId) -> Option<ExprId> {
         self.read().index.get(&Node::Var(var)).copied()
     }
 
-    /// What is known of a variable.
+    /// The known bounds of a variable.
     ///
     /// # Panics
     /// If the variable is of another arena.
@@ -103,19 +103,19 @@ impl ExprArena {
         self.read().vars[var.0 as usize].clone()
     }
 
-    /// How many variables there are.
+    /// The number of variables.
     #[must_use]
     pub fn n_vars(&self) -> usize {
         self.read().vars.len()
     }
 
-    /// How many expressions there are.
+    /// The number of expressions.
     #[must_use]
     pub fn n_nodes(&self) -> usize {
         self.read().entries.len()
     }
 
-    /// The node of an expression. Cheap: long sums are shared.
+    /// The node of an expression. Cheap, because long sums are shared.
     ///
     /// # Panics
     /// If the expression is of another arena.
@@ -124,29 +124,29 @@ impl ExprArena {
         self.read().entries[id.0 as usize].node.clone()
     }
 
-    /// The smallest and largest value, where there is a bound. Both bounds hold; they need not be
-    /// reached.
+    /// The smallest and largest value, where bounded. The bounds hold, but the expression may not
+    /// reach them.
     #[must_use]
     pub fn range(&self, dim: Dim) -> (Option<i64>, Option<i64>) {
         let facts = self.facts(dim);
         (facts.lo, facts.hi)
     }
 
-    /// The largest number known to divide every value; 0 for the constant zero.
+    /// The largest known divisor of every value; 0 for the constant zero.
     #[must_use]
     pub fn divisor(&self, dim: Dim) -> i64 {
         self.facts(dim).div
     }
 
-    /// Notes that of two variables the second is never below the first: whoever calls this knows it
-    /// of all values that they have together. It bounds the sums that are made from here on.
+    /// Records that `below <= above` for these variables. The caller guarantees this for all values
+    /// that they have together. It affects the bounds of sums that are created later.
     pub fn order(&self, below: Dim, above: Dim) {
         if let (Dim::Expr(below), Dim::Expr(above)) = (below, above) {
             self.write().ordered.insert((below, above));
         }
     }
 
-    /// Whether any variables are known to be ordered.
+    /// Whether variables are recorded as ordered.
     #[cfg(feature = "text")]
     pub(super) fn has_order(&self) -> bool {
         !self.read().ordered.is_empty()
@@ -156,12 +156,13 @@ impl ExprArena {
         self.read().facts(dim)
     }
 
-    /// The handle of a node that was made before.
+    /// The handle of an existing node.
     pub(super) fn find(&self, node: &Node) -> Option<Dim> {
         self.read().index.get(node).map(|&id| Dim::Expr(id))
     }
 
-    /// The handle of a node; its operands are of this arena and it is in simplest form.
+    /// The handle of a node, created if needed. The operands must be of this arena, and the node
+    /// simplified.
     pub(super) fn intern(&self, node: Node) -> Result<Dim, LayoutError> {
         if let Some(known) = self.find(&node) {
             return Ok(known);
@@ -198,7 +199,7 @@ impl ExprArena {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Inner> {
-        // A panic elsewhere leaves the tables whole: entries are only ever appended.
+        // A panic in another thread leaves the tables consistent: entries are only appended.
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -215,10 +216,10 @@ impl Inner {
         }
     }
 
-    /// A divisor of a sum with remainders, as `x - x % 8` is a multiple of 8: a remainder is a
-    /// multiple of its divisor away from what it is the remainder of. At least 1.
+    /// A divisor of a sum with remainders: `x - x % 8` is a multiple of 8, because a remainder
+    /// differs from its dividend by a multiple of the divisor. At least 1.
     fn divisor_by_remainders(&self, terms: &[(ExprId, i64)], constant: i64) -> i64 {
-        /// Longer sums are no such differences.
+        /// Longer sums are skipped.
         const MOST: usize = 16;
         if terms.len() > MOST {
             return 1;
@@ -255,10 +256,10 @@ impl Inner {
         (0..terms.len()).filter_map(of_one).max().unwrap_or(1).max(1)
     }
 
-    /// A lower bound of a sum that takes differences of ordered variables for what they are; none
-    /// where there are none in it.
+    /// A lower bound of a sum that contains differences of ordered variables. `None` without such
+    /// differences.
     fn least_ordered(&self, terms: &[(ExprId, i64)], constant: i64) -> Option<i64> {
-        /// Longer sums are no differences.
+        /// Longer sums are skipped.
         const MOST: usize = 16;
         if self.ordered.is_empty() || terms.len() > MOST {
             return None;
@@ -297,7 +298,7 @@ impl Clone for ExprArena {
 }
 
 impl Node {
-    /// What it is made of, in the order in which it is written; nothing of a variable.
+    /// The operands in the order in which they are written. Empty for a variable.
     #[must_use]
     pub fn operands(&self) -> Vec<Dim> {
         let mut all = vec![];

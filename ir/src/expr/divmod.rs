@@ -1,12 +1,12 @@
-//! Quotients and remainders, simplified with ranges and divisors.
+//! Quotients and remainders, simplified by ranges and divisors.
 //!
 //! Laws (`n` positive, `/` rounds down, `g` a common divisor):
 //! - `(n*q + b) / n = q + b/n` and `(n*q + b) % n = b%n`;
-//! - where `b` lies in `k*n ..= k*n + n-1`: `b/n = k` and `b%n = b - k*n`;
-//! - where `0 <= w < g` and `g` divides `h`: `(h + w) / (g*m) = h/(g*m)`, `(h + w) % (g*m) =
-//!   h%(g*m) + w`; and `(g*y) / (g*m) = y/m`, `(g*y) % (g*m) = (y%m)*g`;
+//! - if `b` lies in `k*n ..= k*n + n-1`: `b/n = k` and `b%n = b - k*n`;
+//! - if `0 <= w < g` and `g` divides `h`: `(h + w) / (g*m) = h/(g*m)`,
+//!   `(h + w) % (g*m) = h%(g*m) + w`; and `(g*y) / (g*m) = y/m`, `(g*y) % (g*m) = (y%m)*g`;
 //! - `(y/a + c) / n = (y + a*c) / (a*n)`, `(y % (n*m)) / n = (y/n) % m`;
-//! - where `n` divides `c*m`: `(c*(y%m) + b) % n = (c*y + b) % n`.
+//! - if `n` divides `c*m`: `(c*(y%m) + b) % n = (c*y + b) % n`.
 
 use super::linear::{Sum, times};
 use super::{Dim, ExprArena, ExprId, Node};
@@ -14,7 +14,7 @@ use crate::layout::LayoutError;
 use crate::leaf::{Leaf, gcd};
 use std::cell::Cell;
 
-/// Rewriting nests no deeper; what is left then is exact, if not simplest.
+/// The maximum nesting of rewriting. Beyond it the result is exact, but may not be the simplest.
 const MAX_NESTING: u32 = 256;
 
 impl ExprArena {
@@ -59,7 +59,7 @@ impl ExprArena {
             return self.sub(value, Dim::Const(times(k, n)?));
         }
         let rest = self.sum_of(value);
-        // A remainder inside, of which only whole turns of `n` are lost, does nothing.
+        // An inner remainder is redundant if its multiples vanish modulo `n`.
         for &(id, coef) in &rest.terms {
             if let Node::Mod(y, Dim::Const(m)) = self.node(id)
                 && i128::from(coef) * i128::from(m) % i128::from(n) == 0
@@ -80,7 +80,7 @@ impl ExprArena {
         self.intern(Node::Mod(value, Dim::Const(n)))
     }
 
-    /// `a % b` of a variable, as it is written: what is known of the variable does not simplify it.
+    /// `a % b` of a variable as written, not simplified by the bounds of the variable.
     ///
     /// # Errors
     /// As [`ExprArena::rem`].
@@ -110,7 +110,7 @@ impl ExprArena {
         }
     }
 
-    /// `rest / n` for a sum of which nothing more can be split off.
+    /// `rest / n` for a sum whose multiples of `n` are already split off.
     fn div_reduced(&self, rest: Sum, n: i64) -> Result<Dim, LayoutError> {
         let value = self.linear(rest)?;
         if let Some(k) = self.constant_quotient(value, n) {
@@ -139,7 +139,7 @@ impl ExprArena {
         self.intern(Node::Div(value, Dim::Const(n)))
     }
 
-    /// `(q, b)` with `sum == n*q + b`: whole multiples of `n` go to `q`.
+    /// `(q, b)` with `sum == n*q + b`: multiples of `n` go to `q`.
     fn split(&self, sum: &Sum, n: i64) -> Result<(Sum, Sum), LayoutError> {
         let mut whole = Sum { terms: Vec::new(), constant: sum.constant.div_euclid(n) };
         let mut rest = Sum { terms: Vec::new(), constant: sum.constant.rem_euclid(n) };
@@ -158,7 +158,8 @@ impl ExprArena {
         Ok((whole, rest))
     }
 
-    /// `id / k` where `k` divides it; kept inside products and remainders, where it reads best.
+    /// `id / k` for a divisor `k` of `id`. The division moves into products and remainders, where
+    /// it is easiest to read.
     fn exact_quotient(&self, id: ExprId, k: i64) -> Result<Dim, LayoutError> {
         match self.node(id) {
             Node::Mul(a, b) if self.divisor(a) % k == 0 => {
@@ -180,17 +181,17 @@ impl ExprArena {
         }
     }
 
-    /// `value / n` if it is the same over the whole range.
+    /// `value / n` if the quotient is constant over the whole range.
     fn constant_quotient(&self, value: Dim, n: i64) -> Option<i64> {
         let (lo, hi) = self.range(value);
         let k = lo?.div_euclid(n);
         (hi?.div_euclid(n) == k).then_some(k)
     }
 
-    /// `(h, w)` with `sum == h + w`, where `w` is not zero and never reaches the next multiple of a
-    /// common divisor of `h` and `n`: it does not matter to the quotient by `n`.
+    /// `(h, w)` with `sum == h + w`. The part `w` is not zero and never reaches the next multiple
+    /// of a common divisor of `h` and `n`, so it does not affect the quotient by `n`.
     fn low_digit(&self, sum: &Sum, n: i64) -> Result<Option<(Dim, Dim)>, LayoutError> {
-        // What each term is a multiple of, as far as it matters to `n`.
+        // The part of the divisor of each term that is relevant to `n`.
         let factor = |&(id, coef): &(ExprId, i64)| {
             let all = coef.checked_mul(self.divisor(Dim::Expr(id)));
             gcd(all.unwrap_or(coef), n)
@@ -218,7 +219,8 @@ impl ExprArena {
         Ok(None)
     }
 
-    /// `(g, y)` with `sum == g*y`, `g > 1` dividing `n`, taken from the coefficients.
+    /// `(g, y)` with `sum == g*y`, where `g > 1` is a common factor of the coefficients and divides
+    /// `n`.
     fn common_factor(&self, sum: &Sum, n: i64) -> Result<Option<(i64, Dim)>, LayoutError> {
         let g = sum.terms.iter().fold(gcd(n, sum.constant), |g, &(_, coef)| gcd(g, coef));
         if g <= 1 {
@@ -229,8 +231,8 @@ impl ExprArena {
     }
 }
 
-/// How deep the rewriting of this thread is nested. Every law makes its operand smaller; this
-/// bounds the stack even if one does not.
+/// The nesting of rewriting in this thread. Every law makes its operand smaller; this counter
+/// bounds the stack even if a law does not.
 struct Nesting;
 
 thread_local! {

@@ -1,17 +1,17 @@
-//! The value of an expression, given those of its variables.
+//! Evaluation of an expression for given values of its variables.
 
 use super::{Dim, ExprArena, Node, VarId};
 use crate::layout::LayoutError;
 use crate::leaf::Leaf;
 
 impl ExprArena {
-    /// The value of `dim` where `value` gives that of each variable.
+    /// The value of `dim`. `value` supplies the values of the variables.
     ///
     /// # Errors
     /// [`LayoutError::Variable`] for a variable without a value, [`LayoutError::Divisor`],
     /// overflow.
     pub fn eval(&self, dim: Dim, value: &dyn Fn(VarId) -> Option<i64>) -> Result<i64, LayoutError> {
-        // Recursion ends: the arena bounds the depth and the size of an expression.
+        // The recursion is bounded: the arena limits the depth and the size of an expression.
         let id = match dim {
             Dim::Const(v) => return Ok(v),
             Dim::Expr(id) => id,
@@ -23,7 +23,7 @@ impl ExprArena {
                 reason: "has no value",
             }),
             Node::Linear { terms, constant } => {
-                // Wide, so that a sum is an error only if its value does not fit.
+                // A wide sum, so that only a final value that does not fit is an error.
                 let overflow = LayoutError::Overflow { what: "a sum" };
                 let mut total = i128::from(constant);
                 for &(term, coef) in terms.iter() {

@@ -1,12 +1,12 @@
-//! What is known of an expression: a range and a divisor, from those of its operands.
+//! Known facts of an expression: a range and a divisor, derived from those of its operands.
 //!
-//! Invariant: every value the expression takes lies in the range and is a multiple of the divisor.
-//! A bound that does not fit in 64 bits is no bound.
+//! Invariant: every value of the expression lies in the range and is a multiple of the divisor. A
+//! bound that does not fit in 64 bits is dropped.
 
 use super::{Dim, Node, VarInfo};
 use crate::leaf::gcd;
 
-/// Bounds, both inclusive, and a divisor (0 only for the constant zero).
+/// Inclusive bounds and a divisor. The divisor is 0 only for the constant zero.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Facts {
     pub(super) lo: Option<i64>,
@@ -19,7 +19,7 @@ impl Facts {
         Facts { lo: Some(v), hi: Some(v), div: v.checked_abs().unwrap_or(1) }
     }
 
-    /// The declared range, shrunk to multiples of the divisor; no lower bound if there are none.
+    /// The declared range, reduced to multiples of the divisor. No lower bound if no multiple fits.
     pub(super) fn of_var(info: &VarInfo) -> Self {
         let div = info.div.max(1);
         let up = (div - info.lo.rem_euclid(div)) % div;
@@ -33,7 +33,7 @@ impl Facts {
     }
 }
 
-/// The facts of a node, given those of its operands.
+/// The facts of a node, from the facts of its operands.
 pub(super) fn facts_of(node: &Node, facts: &dyn Fn(Dim) -> Facts) -> Facts {
     match *node {
         Node::Var(_) => Facts { lo: None, hi: None, div: 1 },
@@ -65,7 +65,7 @@ pub(super) fn facts_of(node: &Node, facts: &dyn Fn(Dim) -> Facts) -> Facts {
         }
         Node::Mod(a, b) => {
             let (a, b) = (facts(a), facts(b));
-            // Below the divisor, and a multiple of what both are.
+            // Below the divisor, and a multiple of the common divisor of both operands.
             let div = gcd(a.div, b.div).max(1);
             let below = b.hi.map(|hi| hi.saturating_sub(div).max(0));
             let hi = if a.non_negative() { min_known(a.hi, below) } else { below };
@@ -104,7 +104,8 @@ fn product(a: Facts, b: Facts) -> Facts {
 fn quotient(a: Facts, b: Facts, div: impl Fn(i64, i64) -> i64) -> (Option<i64>, Option<i64>) {
     let small = b.lo.unwrap_or(1).max(1);
     let large = b.hi.map(|hi| hi.max(1));
-    // Dividing by more moves a value towards zero; without bound, up to the sign's last step.
+    // A larger divisor moves the quotient towards zero. With an unbounded divisor, the quotient
+    // reaches −1 or 0.
     let low = |lo: i64| {
         if lo < 0 {
             div(lo, small)

@@ -53,7 +53,7 @@ impl Leaf for Dim {
             Dim::Const(v) => v.checked_abs().filter(|&v| v > 0).map(Dim::Const),
             Dim::Expr(_) => Some(a),
         };
-        // A remainder tells something only where the divisor is surely positive.
+        // A remainder decides something only if the divisor is known to be positive.
         let magnitude = magnitude.filter(|&a| cx.range(a).0.is_some_and(|lo| lo > 0));
         if let Some(remainder) = magnitude.and_then(|a| cx.rem(b, a).ok()) {
             let (lo, hi) = cx.range(remainder);
@@ -78,7 +78,7 @@ impl Leaf for Dim {
         if a_lo.zip(b_hi).is_some_and(|(a, b)| a >= b) {
             return Decision::Known(false);
         }
-        // The difference knows what the two have in common.
+        // The difference cancels common terms.
         match cx.sub(b, a).map(|room| cx.range(room)) {
             Ok((Some(lo), _)) if lo > 0 => Decision::Known(true),
             Ok((_, Some(hi))) if hi <= 0 => Decision::Known(false),

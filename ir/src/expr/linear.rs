@@ -1,22 +1,24 @@
-//! Sums and products: the canonical form of everything that adds.
+//! Sums and products in canonical form.
 //!
-//! Laws, applied until none fits (`/` rounds down, every name is an expression):
+//! Laws, applied until none matches (`/` rounds down, every letter is an expression):
 //! - `y/a*a + y%a = y`, and for part of the digits `((y/a)%b)*a + y%a = y%(a*b)`;
-//! - `y - y/a*a = y%a`, and `y/a*a = y` where `a` divides `y`.
+//! - `y - y/a*a = y%a`, and `y/a*a = y` if `a` divides `y`.
 //!
-//! Each law is exact for every integer `y` and positive `a`, `b`. Each leaves fewer divisions, so
-//! the rewriting ends; products distribute over short sums only, so it does not grow either.
+//! Each law is exact for every integer `y` and positive `a`, `b`. Each one reduces the number of
+//! divisions, so rewriting ends. Products distribute over short sums only, so expressions do not
+//! blow up.
 
 use super::{Dim, ExprArena, ExprId, Node};
 use crate::layout::LayoutError;
 use crate::leaf::gcd;
 
-/// Sums with at most this many products after distributing are multiplied out.
+/// The maximum number of products after distribution; larger products are not multiplied out.
 const MAX_DISTRIBUTED: usize = 16;
-/// Rewriting stops after so many steps; what is left is exact, if not simplest.
+/// The maximum number of rewriting steps. After it the result is exact, but may not be the
+/// simplest.
 const MAX_STEPS: usize = 64;
 
-/// A sum under construction: terms sorted by id, coefficients not zero.
+/// A sum under construction. Terms are sorted by id, coefficients are not zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sum {
     pub(super) terms: Vec<(ExprId, i64)>,
@@ -27,7 +29,7 @@ impl ExprArena {
     /// `a + b`.
     ///
     /// # Errors
-    /// Overflow of a coefficient, and the limits on expressions; so for all operations.
+    /// Overflow of a coefficient, and the limits on expressions. All operations have these errors.
     pub fn add(&self, a: Dim, b: Dim) -> Result<Dim, LayoutError> {
         self.linear(self.sum_of(a).plus(&self.sum_of(b), 1)?)
     }
@@ -68,11 +70,11 @@ impl ExprArena {
                 total = total.plus(&term, times(cs, ct)?)?;
             }
         }
-        // The product of the constants was counted once, in the first line.
+        // `total` counts the product of the constants once, in its first line.
         self.linear(total)
     }
 
-    /// The factors of a product that is no sum, in order.
+    /// The factors of a product, in order. The expression must not be a sum.
     pub(super) fn factors(&self, id: ExprId) -> Vec<ExprId> {
         let mut factors = Vec::new();
         let mut todo = vec![id];
@@ -85,7 +87,8 @@ impl ExprArena {
         factors
     }
 
-    /// The product of factors that are no products themselves, or sums too long to multiply out.
+    /// The product of factors. A factor is not a product, and a sum only if it is too long to
+    /// multiply out.
     pub(super) fn product(&self, factors: &[ExprId]) -> Result<Dim, LayoutError> {
         let mut sorted = factors.to_vec();
         sorted.sort_unstable();
@@ -121,7 +124,7 @@ impl ExprArena {
         }
     }
 
-    /// A sum that was made before, and so is in simplest form.
+    /// The handle of an existing, and therefore simplified, sum.
     fn find_sum(&self, sum: &Sum) -> Option<Dim> {
         match sum.terms[..] {
             [] => Some(Dim::Const(sum.constant)),
@@ -131,7 +134,7 @@ impl ExprArena {
         }
     }
 
-    /// One rewriting step by the laws above.
+    /// One rewriting step by the laws of the module header.
     fn recombine(&self, sum: &Sum) -> Result<Option<Sum>, LayoutError> {
         if sum.terms.len() > MAX_STEPS {
             return Ok(None);
@@ -150,7 +153,7 @@ impl ExprArena {
                 Node::Mod(y, a) => self.fold_digits(sum, &term, coef, y, a),
                 _ => Ok(None),
             };
-            // A law whose result is out of bounds is not applied.
+            // A law is skipped if its result exceeds a limit.
             if let Ok(Some(simpler)) = step {
                 return Ok(Some(simpler));
             }
@@ -253,7 +256,7 @@ impl Sum {
         Ok(Sum { terms, constant: plus(self.constant, times(other.constant, k)?)? })
     }
 
-    /// Whether every term of `part`, of which there is one, is here with the same coefficient.
+    /// Whether `part` is not empty and this sum contains all of its terms with equal coefficients.
     fn contains(&self, part: &Sum) -> bool {
         !part.terms.is_empty()
             && part.terms.iter().all(|term| self.terms.binary_search(term).is_ok())

@@ -1,10 +1,10 @@
-//! The smaller and the larger of two expressions, decided by their ranges where possible.
+//! Minimum and maximum of two expressions, decided by their ranges if possible.
 
 use super::{Dim, ExprArena, Node};
 use crate::layout::LayoutError;
 
 impl ExprArena {
-    /// The smaller of the two.
+    /// The minimum.
     ///
     /// # Errors
     /// The limits on expressions.
@@ -20,7 +20,7 @@ impl ExprArena {
         }
     }
 
-    /// The larger of the two.
+    /// The maximum.
     ///
     /// # Errors
     /// The limits on expressions.
@@ -37,14 +37,14 @@ impl ExprArena {
     }
 
     fn at_most(&self, a: Dim, b: Dim) -> bool {
-        // The difference knows what the two have in common; the ranges survive its overflow.
+        // The difference cancels common terms. If it overflows, the ranges still decide.
         let room = self.sub(b, a).ok().and_then(|room| self.range(room).0);
         let apart = self.range(a).1.zip(self.range(b).0).is_some_and(|(a, b)| a <= b);
         apart || room.is_some_and(|room| room >= 0)
     }
 }
 
-/// Expressions by age, constants last.
+/// Sorts expressions by age, constants last.
 fn sorted(a: Dim, b: Dim) -> (Dim, Dim) {
     let key = |dim: Dim| match dim {
         Dim::Expr(id) => (0, Some(id)),

@@ -1,12 +1,12 @@
 //! Symbolic numbers: the leaves of shapes, strides and indices that are not constant.
 //!
 //! A [`Dim`] is a constant or a handle into an [`ExprArena`]. The arena is hash-consed: equal
-//! expressions have equal handles, and every constructor simplifies with the known ranges and
-//! divisors (see [`linear`] and [`divmod`]). Sums of products are one [`Node::Linear`].
+//! expressions have equal handles. Every constructor simplifies by the known ranges and divisors
+//! (see [`linear`] and [`divmod`]). Sums of products are one [`Node::Linear`].
 //!
-//! Invariant: constants never enter the arena. Invariant: simplification is exact; whatever the
-//! variables are within their ranges, the result has the value of the expression as written,
-//! division rounding down and divisors being positive.
+//! Invariant: constants never enter the arena. Invariant: simplification is exact. For all values
+//! of the variables within their ranges, the simplified expression has the value of the written
+//! one; division rounds down and divisors are positive.
 
 mod arena;
 pub mod divmod;
@@ -25,25 +25,25 @@ pub use arena::ExprArena;
 
 use std::sync::Arc;
 
-/// A number that is constant or an expression over variables.
+/// A constant or an expression over variables.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Dim {
     /// A constant.
     Const(i64),
-    /// An expression of the arena at hand.
+    /// An expression of the arena.
     Expr(ExprId),
 }
 
-/// An expression of one arena. Ordered by creation.
+/// A handle of an expression in one arena. The order is the order of creation.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct ExprId(pub(crate) u32);
 
-/// A variable of one arena. Ordered by creation.
+/// A handle of a variable in one arena. The order is the order of creation.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct VarId(pub(crate) u32);
 
 impl ExprId {
-    /// Its place among the expressions of its arena.
+    /// The position among the expressions of the arena.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -51,46 +51,47 @@ impl ExprId {
 }
 
 impl VarId {
-    /// Its place among the variables of its arena.
+    /// The position among the variables of the arena.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What is known of a variable.
+/// The known bounds of a variable.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct VarInfo {
-    /// How it prints. Two variables may share a name; they stay different.
+    /// The printed name. Variables with equal names are still different.
     pub name: String,
-    /// The smallest value it takes.
+    /// The smallest value.
     pub lo: i64,
-    /// The largest value it takes, if there is a bound.
+    /// The largest value, if it is bounded.
     pub hi: Option<i64>,
-    /// A number of at least 1 that divides every value it takes.
+    /// A divisor of every value; at least 1.
     pub div: i64,
 }
 
 impl VarInfo {
-    /// A size: 1 or more, without further knowledge.
+    /// A size: 1 or more, without other bounds.
     #[must_use]
     pub fn size(name: impl Into<String>) -> Self {
         VarInfo { name: name.into(), lo: 1, hi: None, div: 1 }
     }
 
-    /// An index: from 0 up to, not including, `extent`.
+    /// An index: from 0 to `extent - 1`.
     #[must_use]
     pub fn index(name: impl Into<String>, extent: i64) -> Self {
         VarInfo { name: name.into(), lo: 0, hi: Some(extent.saturating_sub(1)), div: 1 }
     }
 
-    /// The least multiple of its divisor from `n` on; none outside of 64 bits.
+    /// The smallest multiple of the divisor that is at least `n`. `None` if it does not fit in 64
+    /// bits.
     #[must_use]
     pub fn multiple_from(&self, n: i64) -> Option<i64> {
         n.checked_add(n.checked_neg()?.rem_euclid(self.div.max(1)))
     }
 
-    /// Those of these values that lie in its range, each once, in their order.
+    /// The distinct values that are in the range, in the given order.
     #[must_use]
     pub fn in_range(&self, mut values: Vec<i64>) -> Vec<i64> {
         let mut seen = vec![];
@@ -103,13 +104,13 @@ impl VarInfo {
     }
 }
 
-/// One expression; its operands are constants or older expressions.
+/// One expression. Its operands are constants or older expressions.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Node {
     /// A variable.
     Var(VarId),
-    /// The sum of `coefficient * term` and a constant. Terms are sorted, are no sums themselves,
-    /// and have non-zero coefficients.
+    /// A sum of `coefficient * term` and a constant. Terms are sorted, are not sums, and have
+    /// non-zero coefficients.
     Linear {
         /// The terms with their coefficients.
         terms: Arc<[(ExprId, i64)]>,
@@ -122,11 +123,11 @@ pub enum Node {
     Div(Dim, Dim),
     /// The remainder, never negative.
     Mod(Dim, Dim),
-    /// The quotient, rounded up. Only by a divisor that is not constant.
+    /// The quotient, rounded up. Its divisor is not constant.
     CeilDiv(Dim, Dim),
-    /// The smaller.
+    /// The minimum.
     Min(Dim, Dim),
-    /// The larger.
+    /// The maximum.
     Max(Dim, Dim),
 }
 

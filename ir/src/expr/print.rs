@@ -1,12 +1,12 @@
-//! Expressions as text: `bid*64 + tid/8*2 + tid % 8`, `ceil_div(M, N)`, `min(M - i, 64)`.
+//! Text form of expressions: `bid*64 + tid/8*2 + tid % 8`, `ceil_div(M, N)`, `min(M - i, 64)`.
 //!
-//! Operators are those of C with its precedences; division rounds down. Coefficients come last, so
-//! that `x/8*8` needs no parentheses. Invariant: equal expressions print alike, in any arena whose
-//! expressions were made in the same order.
+//! Operators have the precedences of C; division rounds down. Coefficients come last, so `x/8*8`
+//! needs no parentheses. Invariant: equal expressions print alike in all arenas whose expressions
+//! were created in the same order.
 
 use super::{Dim, ExprArena, Node};
 
-/// How tightly the outermost operator binds.
+/// The precedence of the outermost operator.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Sum,
@@ -22,7 +22,7 @@ impl ExprArena {
     }
 
     fn text(&self, dim: Dim) -> (String, Level) {
-        // Recursion ends: the arena bounds the depth and the size of an expression.
+        // The recursion is bounded: the arena limits the depth and the size of an expression.
         let id = match dim {
             Dim::Const(v) if v < 0 => return (v.to_string(), Level::Sum),
             Dim::Const(v) => return (v.to_string(), Level::Atom),
@@ -59,7 +59,7 @@ impl ExprArena {
                     parts.push((constant < 0, constant.unsigned_abs().to_string()));
                 }
                 let alone = parts.len() == 1;
-                // A sum that starts with a minus is harder to read.
+                // A positive term comes first: a leading minus is harder to read.
                 if let Some(at) = parts.iter().position(|(negative, _)| !negative) {
                     let first = parts.remove(at);
                     parts.insert(0, first);
@@ -80,7 +80,7 @@ impl ExprArena {
         }
     }
 
-    /// The text, in parentheses if it binds weaker than `level`.
+    /// The text, in parentheses if its operator binds weaker than `level`.
     fn at(&self, dim: Dim, level: Level) -> String {
         let (text, own) = self.text(dim);
         if own < level { format!("({text})") } else { text }

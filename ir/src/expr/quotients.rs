@@ -1,19 +1,20 @@
-//! Proofs that take quotients by sizes apart: the prover ([`prove`]) reads one as an atom.
+//! Proofs that decompose quotients by sizes. The prover ([`prove`]) treats such a quotient as an
+//! atom.
 //!
-//! An answer `true` holds for all values that keep the assumptions and for which the expressions
-//! have a value. An answer `false` proves nothing. These proofs make expressions in the arena,
-//! which those of the prover do not.
+//! An answer `true` holds for all values that satisfy the assumptions and for which the expressions
+//! have a value. An answer `false` proves nothing. These proofs create expressions in the arena;
+//! the prover does not.
 
 use super::prove::{self, Assumptions};
 use super::{Dim, ExprArena, ExprId, Node};
 use std::collections::HashSet;
 
-/// Deepest expression that is taken apart.
+/// The maximum depth of an expression to decompose.
 const MAX_DEPTH: usize = 32;
-/// Smaller or larger of two, within each other, of which each is looked at.
+/// The maximum nesting of minima and maxima whose operands are checked separately.
 const MAX_SPLITS: usize = 3;
 
-/// Whether an expression is at least zero: as its parts are, or by the prover.
+/// Whether an expression is at least zero, by its parts or by the prover.
 #[must_use]
 pub fn is_natural(arena: &ExprArena, dim: Dim, holds: &Assumptions) -> bool {
     is_natural_at(arena, dim, holds, 0)
@@ -40,8 +41,8 @@ fn is_natural_at(arena: &ExprArena, dim: Dim, holds: &Assumptions, depth: usize)
     by_parts || prove::nonnegative(arena, dim, holds).is_true()
 }
 
-/// The quotients and remainders within an expression whose divisor is not constant: dividend and
-/// divisor.
+/// The quotients and remainders by non-constant divisors within an expression, as (dividend,
+/// divisor).
 #[must_use]
 pub fn quotients(arena: &ExprArena, dim: Dim) -> Vec<(Dim, Dim)> {
     let (mut found, mut seen, mut todo) = (vec![], HashSet::new(), vec![dim]);
@@ -61,7 +62,7 @@ pub fn quotients(arena: &ExprArena, dim: Dim) -> Vec<(Dim, Dim)> {
     found
 }
 
-/// A product as a number and its other factors.
+/// The constant factor of a product, and its other factors.
 #[must_use]
 pub fn factors(arena: &ExprArena, dim: Dim) -> (i64, Vec<ExprId>) {
     let (mut times, mut ids, mut todo) = (1i64, vec![], vec![dim]);
@@ -86,9 +87,9 @@ pub fn factors(arena: &ExprArena, dim: Dim) -> (i64, Vec<ExprId>) {
     (times, ids)
 }
 
-/// Whether an expression is at most another one. A quotient is below a number where what is divided
-/// is below the product; of the smaller or larger of two that something is divided by each is
-/// looked at.
+/// Whether an expression is at most another one. A quotient is below a number if its dividend is
+/// below the product of the number and the divisor. For a minimum or maximum as divisor, both
+/// operands are checked.
 #[must_use]
 pub fn at_most(arena: &ExprArena, a: Dim, b: Dim, holds: &Assumptions) -> bool {
     at_most_at(arena, a, b, holds, 0)
@@ -127,7 +128,7 @@ fn at_most_at(arena: &ExprArena, a: Dim, b: Dim, holds: &Assumptions, splits: us
     let Node::Div(x, by) = arena.node(id) else { return false };
     let Ok(end) = arena.add(b, Dim::Const(1)).and_then(|n| arena.mul(n, by)) else { return false };
     let below = |x: Dim, end: Dim| prove::less(arena, x, end, holds).is_true();
-    // A remainder is what is divided less a multiple.
+    // A remainder is the dividend minus a multiple of the divisor.
     let of_whole = || match x {
         Dim::Expr(id) => match arena.node(id) {
             Node::Mod(whole, by) => {
@@ -141,7 +142,7 @@ fn at_most_at(arena: &ExprArena, a: Dim, b: Dim, holds: &Assumptions, splits: us
     below(x, end) || of_whole() == Some(true)
 }
 
-/// An expression with another one in the place of one within it.
+/// Replaces the expression `id` within `dim` by `value`.
 fn put(arena: &ExprArena, dim: Dim, id: ExprId, value: Dim, depth: usize) -> Option<Dim> {
     let Dim::Expr(own) = dim else { return Some(dim) };
     if own == id {

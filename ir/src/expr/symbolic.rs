@@ -1,7 +1,7 @@
 //! Quotients and remainders by divisors that are not constant.
 //!
-//! Laws (`b` positive): where `0 <= a < b`, `a/b = 0` and `a%b = a`; and `(b*q + r) / b = q + r/b`,
-//! `(b*q + r) % b = r%b` for the terms that are multiples of `b` as written.
+//! Laws (`b` positive): if `0 <= a < b`, then `a/b = 0` and `a%b = a`. For terms that are written
+//! as multiples of `b`, `(b*q + r) / b = q + r/b` and `(b*q + r) % b = r%b`.
 
 use super::linear::Sum;
 use super::{Dim, ExprArena, ExprId, Node};
@@ -42,7 +42,7 @@ impl ExprArena {
         }
     }
 
-    /// Whether `0 <= a < b` always.
+    /// Whether `0 <= a < b` holds for all values.
     fn is_below(&self, a: Dim, b: Dim) -> bool {
         let remainder = |id| matches!(self.node(id), Node::Mod(_, n) if n == b);
         if matches!(a, Dim::Expr(id) if remainder(id)) {
@@ -52,7 +52,7 @@ impl ExprArena {
         self.facts(a).non_negative() && room.is_some_and(|room| room > 0)
     }
 
-    /// `(q, r)` with `sum == b*q + r`, taking the terms that are multiples of `b` as written.
+    /// `(q, r)` with `sum == b*q + r`: `q` gets the terms that are written as multiples of `b`.
     fn split_by(&self, sum: &Sum, b: Dim) -> Result<(Sum, Sum), LayoutError> {
         let divisor = self.sum_of(b);
         let &[(unit, k), ..] = &divisor.terms[..] else {
@@ -61,7 +61,7 @@ impl ExprArena {
         if divisor.terms.len() == 1 && divisor.constant == 0 {
             return self.split_by_product(sum, unit, k);
         }
-        // A sum is taken out only as a whole.
+        // A sum is factored out only as a whole.
         let found =
             sum.terms.iter().find(|(id, coef)| *id == unit && coef.checked_rem(k) == Some(0));
         if let Some((_, coef)) = found
@@ -75,7 +75,7 @@ impl ExprArena {
         Ok((Sum::default(), sum.clone()))
     }
 
-    /// As [`ExprArena::split_by`], by `k * unit`.
+    /// As [`ExprArena::split_by`], for the divisor `k * unit`.
     fn split_by_product(&self, sum: &Sum, unit: ExprId, k: i64) -> Result<(Sum, Sum), LayoutError> {
         let wanted = self.factors(unit);
         let mut whole = Sum::default();

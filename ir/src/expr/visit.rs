@@ -1,4 +1,4 @@
-//! The variables of an expression, and putting other expressions in their place.
+//! The variables of an expression, and substitution of variables.
 
 use super::{Dim, ExprArena, Node, VarId};
 use crate::layout::LayoutError;
@@ -25,18 +25,18 @@ impl ExprArena {
         vars.into_iter().collect()
     }
 
-    /// The expression with the variables that `value` knows replaced, simplified again.
+    /// The expression with variables replaced by the results of `value`, simplified again.
     ///
-    /// The caller answers for the values keeping to the ranges and divisors of the variables.
+    /// The caller guarantees that the values are within the ranges and divisors of the variables.
     ///
     /// # Errors
-    /// Those of the arithmetic: overflow, limits, a divisor that is not positive.
+    /// The errors of the arithmetic: overflow, limits, a divisor that is not positive.
     pub fn substitute(
         &self,
         dim: Dim,
         value: &dyn Fn(VarId) -> Option<Dim>,
     ) -> Result<Dim, LayoutError> {
-        // Recursion ends: the arena bounds the depth and the size of an expression.
+        // The recursion is bounded: the arena limits the depth and the size of an expression.
         let Dim::Expr(id) = dim else { return Ok(dim) };
         let put = |dim| self.substitute(dim, value);
         match self.node(id) {

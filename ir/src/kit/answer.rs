@@ -1,20 +1,20 @@
-//! Answers of a library under test.
+//! The answer of a library under test to one operation.
 
 use std::fmt;
 
-/// A library's answer.
+/// The answer of a library.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer<T> {
     /// The result.
     Got(T),
-    /// There is no result for these operands, says the library, and why.
+    /// The library refuses the operands, with its reason.
     Refused(String),
-    /// The library has no such operation, or not for operands like these.
+    /// The library does not have the operation, or does not have it for such operands.
     Unsupported,
 }
 
 impl<T> Answer<T> {
-    /// The answer with its result changed by `f`.
+    /// The answer with `f` applied to its result.
     #[must_use]
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Answer<U> {
         match self {
@@ -25,7 +25,7 @@ impl<T> Answer<T> {
     }
 }
 
-/// `Ok` is an answer, an error is a refusal in the error's words.
+/// `Ok` is a result, an error is a refusal with the text of the error.
 impl<T, E: fmt::Display> From<Result<T, E>> for Answer<T> {
     fn from(result: Result<T, E>) -> Self {
         match result {

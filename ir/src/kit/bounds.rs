@@ -1,23 +1,21 @@
-//! How large the operands of laws are: [`Bounds`].
+//! [`Bounds`]: limits on the size of the operands of laws.
 //!
-//! Invariant: whatever the bounds, there is a layout within them: `1:0`, a number of one
-//! coordinate.
+//! Invariant: all bounds admit the layout `1:0`, a number with one coordinate.
 
 use std::ops::RangeInclusive;
 
-/// The extents that are drawn where nothing is said; simple ones first, so that shrinking ends
-/// there.
+/// The default extents. Simple ones come first, because shrinking moves to the front.
 const EXTENTS: [i64; 16] = [1, 2, 2, 2, 3, 4, 4, 4, 5, 6, 7, 8, 8, 12, 16, 32];
 
-/// The largest size that operands may have, so that what an operation makes of two of them can be
+/// The maximum size of operands. The results of operations on two such operands can still be
 /// enumerated.
 pub const MAX_SIZE: i64 = 1024;
 
 /// Bounds of the layouts that strategies draw. A number stands for bounds on the size alone.
 ///
-/// What an operation is given besides a layout (an inner layout, a tile, a shape) is cut from that
-/// layout, so its extents are divisors of the layout's and may be smaller than `extents`.
-/// Thread-value layouts have two modes, whatever `rank`.
+/// The other operands of an operation (an inner layout, a tile, a shape) are derived from a layout.
+/// Their extents divide the extents of the layout and may be outside of `extents`. Thread-value
+/// layouts have two modes, whatever `rank` is.
 ///
 /// ```
 /// use carbyne_ir::kit::{Bounds, strategies};
@@ -31,14 +29,14 @@ pub const MAX_SIZE: i64 = 1024;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// The most coordinates of a layout, up to [`MAX_SIZE`]; layouts of the strategy `large` are
-    /// not bound by it.
+    /// Maximum number of coordinates of a layout, up to [`MAX_SIZE`]. Layouts of the strategy
+    /// `large` ignore it.
     pub size: i64,
-    /// The most modes of the outermost tuple.
+    /// Maximum number of modes of the outermost tuple.
     pub rank: usize,
-    /// The deepest nesting: 0 is a number, 1 a tuple of numbers.
+    /// Maximum nesting: 0 is a number, 1 a tuple of numbers.
     pub depth: usize,
-    /// The extents of leaves, as far as `size` has room for them.
+    /// The extents of leaves, unless `size` requires smaller ones.
     pub extents: RangeInclusive<i64>,
 }
 
@@ -61,18 +59,18 @@ impl From<&Bounds> for Bounds {
 }
 
 impl Bounds {
-    /// The same bounds with a size of at most `size`.
+    /// These bounds with a size of at most `size`.
     #[must_use]
     pub fn at_most(&self, size: i64) -> Self {
         Bounds { size: self.size.min(size), ..self.clone() }
     }
 
-    /// The size, where it is one that can be enumerated.
+    /// The size, limited to sizes that can be enumerated.
     pub(crate) fn points(&self) -> i64 {
         self.size.clamp(1, MAX_SIZE)
     }
 
-    /// The most leaves of a drawn layout: five, or what is needed for more modes.
+    /// Maximum number of leaves of a drawn layout: five, or more if the rank requires it.
     pub(crate) fn leaves(&self) -> usize {
         match (self.depth, self.rank) {
             (0, _) => 1,
@@ -81,7 +79,7 @@ impl Bounds {
         }
     }
 
-    /// The extent of a leaf by its choice; simple ones first.
+    /// The extent of a leaf for a choice; simple extents first.
     pub(crate) fn extent(&self, choice: u8) -> i64 {
         let (low, high) = (*self.extents.start().max(&1), *self.extents.end());
         if (low, high) == (1, 32) {
@@ -95,7 +93,7 @@ impl Bounds {
         known.retain(|extent| (low..=high).contains(extent));
         known.sort_unstable();
         known.dedup();
-        // The ends are always among them, whatever lies between.
+        // Both ends are always among them.
         let last = known.len() - 1;
         let at = usize::from(choice % 16);
         if last < 16 { known[at % (last + 1)] } else { known[at * last / 15] }

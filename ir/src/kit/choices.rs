@@ -1,19 +1,19 @@
-//! Independent choices and what is made of them: the constructions behind the strategies and the
-//! fuzz targets.
+//! Constructions of operands from small independent choices. The strategies and the fuzz targets
+//! use them.
 //!
-//! Invariant: every function here is total. Whatever the choices, the result is admissible in the
-//! sense that its function states, so whatever shrinks the choices shrinks within what is
-//! admissible. Invariant: choices of 0, and missing ones, make the simplest result.
+//! Invariant: every function is total. For all choices, the result is valid as the function states,
+//! so shrinking the choices yields valid operands only. Invariant: choices of 0 and missing choices
+//! give the simplest result.
 
 use super::bounds::Bounds;
 use super::plain::Plain;
 use super::tiling::Tiling;
 
-/// How many times its size a layout may reach, so that its inverse and complement can be
+/// Maximum ratio of the reach of a layout to its size, so that its inverse and complement can be
 /// enumerated.
 const MAX_GAPS: i64 = 32;
 
-/// What is chosen for one leaf; all numbers below 16.
+/// The choices of one leaf; all numbers are below 16.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LeafChoice {
     pub(crate) extent: u8,
@@ -21,24 +21,24 @@ pub(crate) struct LeafChoice {
     pub(crate) spread: u8,
 }
 
-/// What is chosen for one layout.
+/// The choices of one layout.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct LayoutChoice {
     pub(crate) leaves: Vec<LeafChoice>,
     pub(crate) nesting: Vec<u8>,
 }
 
-/// What is chosen for a layout made of digits of another one.
+/// The choices of a layout that consists of digits of another one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct DigitChoice {
-    /// Which digits are cut in two, and where.
+    /// The digits to split in two, and where.
     pub(crate) cuts: Vec<(u8, u8)>,
-    /// What becomes of each digit: its use, its place, where it is truncated.
+    /// For each digit: its use, its position, its truncation.
     pub(crate) uses: Vec<(u8, u8, u8)>,
     pub(crate) nesting: Vec<u8>,
 }
 
-/// Which strides a layout may have.
+/// The kinds of strides that a layout may have.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Style {
     pub(crate) permuted: bool,
@@ -57,7 +57,7 @@ impl Style {
     pub(crate) const ANY: Style = Style { wild: true, ..Style::NESTED };
 }
 
-/// Extents whose product is at most `size`; what has no room for the smallest extent is left out.
+/// Extents whose product is at most `size`. A leaf without room for the smallest extent gets 1.
 fn extents(choices: &[LeafChoice], size: i64, bounds: &Bounds) -> Vec<i64> {
     let mut left = size.max(1);
     let fit = |choice: &LeafChoice| {
@@ -69,8 +69,8 @@ fn extents(choices: &[LeafChoice], size: i64, bounds: &Bounds) -> Vec<i64> {
     choices.iter().map(fit).collect()
 }
 
-/// The leaves of a layout within bounds. Unless wild, they nest: every stride but 0
-/// is a multiple of the reach of the one before it.
+/// The leaves of a layout within bounds. Unless the style is wild, they nest: every stride except 0
+/// is a multiple of the reach of the leaf before.
 pub(crate) fn leaves(choices: &[LeafChoice], style: Style, bounds: &Bounds) -> Vec<(i64, i64)> {
     let extents = extents(choices, bounds.points(), bounds);
     let mut leaves: Vec<_> = extents.into_iter().map(|e| (e, 0)).collect();
@@ -99,9 +99,9 @@ pub(crate) fn leaves(choices: &[LeafChoice], style: Style, bounds: &Bounds) -> V
     leaves
 }
 
-/// The leaves nested as chosen: each choice but 0 gathers up to four neighbors. No leaves make
-/// `1:0`, a single leaf is a number until it is gathered. Of more leaves than modes are allowed the
-/// last go where nothing may be nested, and are gathered elsewhere.
+/// Nests leaves as chosen: each choice other than 0 groups up to four adjacent modes. An empty list
+/// gives `1:0`; a single leaf is a number until it is grouped. If there are more modes than the
+/// bounds allow, the last ones are grouped, or dropped if no nesting is allowed.
 pub(crate) fn nest(leaves: &[(i64, i64)], nesting: &[u8], bounds: &Bounds) -> Plain {
     let most = match bounds.depth {
         0 => 1,
@@ -119,7 +119,7 @@ pub(crate) fn nest(leaves: &[(i64, i64)], nesting: &[u8], bounds: &Bounds) -> Pl
     shallow(nested, bounds.depth)
 }
 
-/// The same leaves, nested no deeper than `depth`; a tuple of several stays a tuple.
+/// The leaves of `a`, nested at most `depth` levels deep. A tuple of several leaves stays a tuple.
 fn shallow(a: Plain, depth: usize) -> Plain {
     match depth {
         _ if a.shape.depth() <= depth => a,
@@ -155,12 +155,12 @@ pub(crate) fn layout(choice: &LayoutChoice, style: Style, bounds: &Bounds) -> Pl
     nest(&leaves(&choice.leaves, style, bounds), &choice.nesting, bounds)
 }
 
-/// How far the indices of a large layout may reach: sums of two of them fit 64 bits.
+/// Maximum reach of the indices of a large layout. Sums of two indices fit in 64 bits.
 const LARGE: i64 = 1 << 60;
 
-/// A layout whose extents are those of `bounds` times powers of two and whose gaps are powers of
-/// two, chosen leaf by leaf (`wide`, `far`); its size and its indices stay below 2^60. Its leaves
-/// nest.
+/// A layout whose extents are those of `bounds` times powers of two, and whose gaps are powers of
+/// two, chosen for each leaf (`wide`, `far`). Its size and its indices are at most 2^60, and its
+/// leaves nest.
 pub(crate) fn large(
     choice: &LayoutChoice,
     scale: &[(u8, u8)],
@@ -194,7 +194,7 @@ pub(crate) fn large(
     nest(&leaves, &choice.nesting, bounds)
 }
 
-/// The layout with the strides of chosen leaves negated.
+/// The layout with the strides of the chosen leaves negated.
 pub(crate) fn negated(a: &Plain, which: u8) -> Plain {
     let mut k = 0;
     let stride = a.stride.map(&mut |&stride| {
@@ -204,13 +204,13 @@ pub(crate) fn negated(a: &Plain, which: u8) -> Plain {
     Plain::new(a.shape.clone(), stride)
 }
 
-/// The same layout with its outermost level a tuple.
+/// The layout as a tuple: a number becomes a tuple of one number.
 pub(crate) fn with_modes(a: Plain) -> Plain {
     if a.shape.is_leaf() { Plain::concat(&[a]) } else { a }
 }
 
-/// The extents of the modes that are left where continuing ones are merged: the radices in which
-/// the layout writes an index.
+/// The extents after merging adjacent modes that continue each other: the radices in which the
+/// layout writes an index.
 fn radices(a: &Plain) -> Vec<i64> {
     let mut merged: Vec<(i64, i64)> = vec![];
     for (extent, stride) in a.leaves() {
@@ -223,8 +223,8 @@ fn radices(a: &Plain) -> Vec<i64> {
     merged.into_iter().map(|(extent, _)| extent).collect()
 }
 
-/// The divisors of a number but for 1 and itself, smallest first; of a large one those below 64 and
-/// their cofactors.
+/// The divisors of a number except 1 and itself, smallest first. For a large number only those
+/// below 64 and their cofactors.
 fn divisors(n: i64) -> Vec<i64> {
     let low: Vec<i64> = (2..n.min(64)).filter(|d| n % d == 0).collect();
     let mut all: Vec<i64> = low.iter().map(|d| n / d).chain(low.iter().copied()).collect();
@@ -234,7 +234,7 @@ fn divisors(n: i64) -> Vec<i64> {
     all
 }
 
-/// The radices, some cut into two factors.
+/// The radices, some of them split into two factors.
 fn cut(mut radices: Vec<i64>, cuts: &[(u8, u8)]) -> Vec<i64> {
     for &(which, place) in cuts {
         if radices.is_empty() || place == 0 {
@@ -252,9 +252,9 @@ fn cut(mut radices: Vec<i64>, cuts: &[(u8, u8)]) -> Vec<i64> {
     radices
 }
 
-/// Runs of neighboring digits as leaves over the index they write, `(extent, stride)`; different
-/// leaves use different digits. With `truncate`, the highest digit of a run may stop short of its
-/// radix, and leaves of stride 0 may be among them.
+/// Runs of adjacent digits as leaves (extent, stride) over the index. Each digit occurs in at most
+/// one leaf. With `truncate`, the highest digit of a run may be truncated, and leaves of stride 0
+/// may be added.
 fn runs(radices: &[i64], choice: &DigitChoice, truncate: bool) -> Vec<(i64, i64)> {
     let mut leaves: Vec<(u8, i64, i64)> = vec![];
     let (mut prefix, mut open) = (1i64, false);
@@ -287,13 +287,13 @@ pub(crate) fn inner_of(outer: &Plain, choice: &DigitChoice, bounds: &Bounds) -> 
     nest(&runs(&digits, choice, true), &choice.nesting, bounds)
 }
 
-/// A tile that divides `whole` without rest: whole digits, each once.
+/// A tile that divides `whole` evenly: it consists of whole digits, each at most once.
 pub(crate) fn tile_of(whole: &Plain, choice: &DigitChoice, bounds: &Bounds) -> Plain {
     let digits = cut(radices(whole), &choice.cuts);
     nest(&runs(&digits, choice, false), &choice.nesting, bounds)
 }
 
-/// A tiling of the modes of `whole`, which is a tuple; the choices are dealt out to the modes.
+/// A tiling of the modes of the tuple `whole`. The choices are distributed over the modes.
 pub(crate) fn tiling_of(
     whole: &Plain,
     choices: &[DigitChoice],
@@ -306,8 +306,8 @@ pub(crate) fn tiling_of(
     Tiling::Modes(whole.modes().iter().zip(choices).map(tile).collect())
 }
 
-/// What repeats `block`, which nests, at most `most` times, so that the product exists: runs of
-/// digits of its complement, the highest of them without bound.
+/// A tiler that repeats the nesting layout `block` at most `most` times, and whose product exists:
+/// runs of digits of the complement of the block; the last digit is unbounded.
 pub(crate) fn copies_of(
     block: &Plain,
     top: &[LeafChoice],
@@ -318,7 +318,7 @@ pub(crate) fn copies_of(
     let mut digits = block.gaps().map_or(vec![], |(gaps, _)| gaps);
     digits.extend(extents(top, most, bounds).into_iter().filter(|extent| *extent > 1));
     let mut size = 1i64;
-    // Only leading digits: once the product is too large it stays so.
+    // Only leading digits are kept: after the product becomes too large it stays too large.
     digits.retain(|digit| {
         size = size.saturating_mul(*digit);
         size <= most
@@ -326,7 +326,7 @@ pub(crate) fn copies_of(
     nest(&runs(&digits, choice, false), &choice.nesting, bounds)
 }
 
-/// A shape under which `a` has the same function: consecutive digits in order.
+/// A shape in which `a` is an equal function: consecutive digits in order.
 pub(crate) fn shape_of(a: &Plain, choice: &DigitChoice, bounds: &Bounds) -> Plain {
     let digits = cut(radices(a), &choice.cuts);
     let mut leaves: Vec<(i64, i64)> = vec![];
@@ -339,8 +339,8 @@ pub(crate) fn shape_of(a: &Plain, choice: &DigitChoice, bounds: &Bounds) -> Plai
     nest(&leaves, &choice.nesting, bounds)
 }
 
-/// A layout in elements of which `n` make a larger one exactly, from one of larger elements:
-/// strides times `n`, and the leaf of stride 1, or a new one, counts the parts of stride
+/// The layout of small elements for a layout of elements that are `n` times as large: strides are
+/// multiplied by `n`, and the leaf of stride 1, or a new one, counts the parts with stride
 /// `n / parts`.
 pub(crate) fn parts_of(large: &Plain, n: i64, parts: i64, bounds: &Bounds) -> Plain {
     let mut leaves = large.leaves();

@@ -1,28 +1,28 @@
-//! How a law ends: it holds, it could not be asked, or it is broken at a coordinate.
+//! Results of laws: a law holds, is not applicable, or is broken at a coordinate.
 //!
-//! Invariant: a [`LawError`] is complete. Its inputs, built again, break the law again.
+//! Invariant: a [`LawError`] is complete: building its inputs again breaks the law again.
 
 use super::answer::Answer;
 use super::like::LayoutLike;
 use super::plain::Plain;
 use std::fmt;
 
-/// A law that does not hold, with what shows it.
+/// A broken law, with the evidence.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct LawError {
-    /// The law, as its function is named without `law_`.
+    /// The name of the law: its function name without `law_`.
     pub law: &'static str,
-    /// The operands, by name.
+    /// The operands by name.
     pub inputs: Vec<(&'static str, String)>,
-    /// The result that is wrong, where there is one.
+    /// The wrong result, if there is one.
     pub result: Option<String>,
-    /// What was compared.
+    /// The compared quantity.
     pub what: String,
-    /// The first coordinate at which it is wrong, where there is one.
+    /// The first wrong coordinate, if there is one.
     pub at: Option<String>,
-    /// What the library has there.
+    /// The value of the library.
     pub found: String,
-    /// What it should have.
+    /// The correct value.
     pub wanted: String,
 }
 
@@ -43,36 +43,36 @@ impl fmt::Display for LawError {
     }
 }
 
-/// How a law that is not broken ended.
+/// The outcome of a law that is not broken.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It holds.
+    /// The law holds.
     Holds,
     /// The library does not have this operation.
     Unsupported(&'static str),
-    /// The library refused the operands, which it may.
+    /// The library refused the operands, which the law permits.
     Refused,
 }
 
-/// What a law returns.
+/// The result of a law.
 pub type LawResult = Result<Outcome, Box<LawError>>;
 
 /// Whether a library may refuse the operands of a law.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Demand {
-    /// The operands are admissible: a refusal breaks the law.
+    /// The operands are valid: a refusal breaks the law.
     Answer,
-    /// It may refuse, but what it answers must be exact.
+    /// The library may refuse, but an answer must be exact.
     ExactOrRefuse,
 }
 
-/// Why a law stops before its end.
+/// The reason why a law stops early.
 pub(crate) enum Stop {
     Early(Outcome),
     Broken(Box<LawError>),
 }
 
-/// A law being judged: its name and operands, for the error.
+/// A law under evaluation, with its name and operands for errors.
 pub(crate) struct Case<'a> {
     law: &'static str,
     inputs: &'a [(&'static str, &'a dyn fmt::Display)],
@@ -80,7 +80,7 @@ pub(crate) struct Case<'a> {
     result: Option<Plain>,
 }
 
-/// Judges a law whose operands are all admissible.
+/// Evaluates a law that does not permit refusals.
 pub(crate) fn judge(
     law: &'static str,
     inputs: &[(&'static str, &dyn fmt::Display)],
@@ -89,7 +89,7 @@ pub(crate) fn judge(
     judge_as(law, Demand::Answer, inputs, body)
 }
 
-/// Judges a law; `demand` says what a refusal means.
+/// Evaluates a law; `demand` says whether refusals are permitted.
 pub(crate) fn judge_as(
     law: &'static str,
     demand: Demand,
@@ -104,12 +104,12 @@ pub(crate) fn judge_as(
 }
 
 impl Case<'_> {
-    /// The layout under test of generated data.
+    /// Builds a generated layout in the library under test.
     pub(crate) fn build<T: LayoutLike>(&self, p: &Plain) -> Result<T, Stop> {
         self.must("build", T::build(&p.shape, &p.stride))
     }
 
-    /// The result, whatever the demand.
+    /// The result. A refusal breaks the law, whatever the demand.
     pub(crate) fn must<X>(&self, operation: &'static str, answer: Answer<X>) -> Result<X, Stop> {
         match answer {
             Answer::Got(result) => Ok(result),
@@ -120,7 +120,7 @@ impl Case<'_> {
         }
     }
 
-    /// The result; a refusal breaks the law only where an answer is demanded.
+    /// The result. A refusal breaks the law if the law demands an answer.
     pub(crate) fn answered<T>(
         &self,
         operation: &'static str,
@@ -132,7 +132,7 @@ impl Case<'_> {
         self.must(operation, answer)
     }
 
-    /// Errors show this as the result from now on.
+    /// Errors show `result` from now on.
     pub(crate) fn shows(&mut self, result: Plain) {
         self.result = Some(result);
     }
@@ -152,7 +152,7 @@ impl Case<'_> {
         Err(self.broken(operation, None, &"no such layout", &wanted))
     }
 
-    /// The result as plain data; a refusal breaks the law only where an answer is demanded.
+    /// The result as plain data. A refusal breaks the law if the law demands an answer.
     pub(crate) fn get<T: LayoutLike>(
         &mut self,
         operation: &'static str,
@@ -167,7 +167,7 @@ impl Case<'_> {
         Err(self.broken(operation, None, &"no such layout", &wanted))
     }
 
-    /// As [`Case::get`], with the table of the result.
+    /// As [`Case::get`], with the table of the result's values.
     pub(crate) fn table<T: LayoutLike>(
         &mut self,
         operation: &'static str,
@@ -183,7 +183,7 @@ impl Case<'_> {
         p.values().ok_or_else(|| self.broken("size", None, &"too large", &"a smaller layout"))
     }
 
-    /// The law as broken here.
+    /// The error that says that the law is broken.
     pub(crate) fn broken(
         &self,
         what: &str,
@@ -202,7 +202,7 @@ impl Case<'_> {
         }))
     }
 
-    /// Both are the same.
+    /// Requires that the two values are equal.
     pub(crate) fn same<X: PartialEq + fmt::Display>(
         &self,
         what: &str,
@@ -212,12 +212,12 @@ impl Case<'_> {
         if found == wanted { Ok(()) } else { Err(self.broken(what, None, found, wanted)) }
     }
 
-    /// It is so.
+    /// Requires that the condition is true.
     pub(crate) fn holds(&self, what: &str, is: bool) -> Result<(), Stop> {
         self.same(what, &is, &true)
     }
 
-    /// Both tables are the same; the error names the first index where they are not.
+    /// Requires that the two tables are equal. The error names the first index where they differ.
     pub(crate) fn agree(&self, what: &str, found: &[i64], wanted: &[i64]) -> Result<(), Stop> {
         self.same("number of coordinates", &found.len(), &wanted.len())?;
         match found.iter().zip(wanted).position(|(found, wanted)| found != wanted) {
@@ -226,7 +226,7 @@ impl Case<'_> {
         }
     }
 
-    /// The value at one place is as wanted.
+    /// Requires that the value at one place is the expected one.
     pub(crate) fn point(
         &self,
         what: &str,

@@ -1,7 +1,7 @@
-//! What a layout library shows to the kit: [`LayoutLike`], and how it answers: [`Answer`].
+//! [`LayoutLike`]: the interface of a layout library under test.
 //!
-//! Invariant: three methods are required, to build a layout and to read it back. All others answer
-//! [`Answer::Unsupported`] until somebody implements them, and the laws about them are skipped.
+//! Invariant: only three methods are required, one to build a layout and two to read it back. All
+//! others answer [`Answer::Unsupported`] by default, and the laws about them are skipped.
 
 use super::answer::Answer;
 use super::plain::Plain;
@@ -10,8 +10,8 @@ use super::tiling::Tiling;
 use crate::tuple::IntTuple;
 use std::fmt;
 
-/// A layout of some library. Operations are those of CuTe, under its names; the first mode of a
-/// one-dimensional index varies fastest.
+/// A layout of a library under test. Operations have the names and the meaning of CuTe's; the first
+/// mode of a one-dimensional index varies fastest.
 ///
 /// ```
 /// use carbyne_ir::kit::{Answer, LayoutLike, Plain, laws};
@@ -39,17 +39,17 @@ use std::fmt;
 /// ```
 #[expect(unused_variables, reason = "the defaults answer without looking at their operands")]
 pub trait LayoutLike: Sized + Clone + fmt::Debug {
-    /// The layout of this shape and stride, which are nested alike; extents are 1 or more, strides
-    /// 0 or more, or negative where [`LayoutLike::has_negative_strides`] says so. Sizes and indices
-    /// stay below 2^62. Kinds of layouts that the library does not have are
-    /// [`Answer::Unsupported`].
+    /// The layout with this shape and stride, which have equal nesting. Extents are 1 or more.
+    /// Strides are 0 or more, or also negative if [`LayoutLike::has_negative_strides`] says so.
+    /// Sizes and indices stay below 2^62. For kinds of layouts that the library does not have, the
+    /// answer is [`Answer::Unsupported`].
     fn build(shape: &IntTuple<i64>, stride: &IntTuple<i64>) -> Answer<Self>;
     /// The shape.
     fn shape(&self) -> IntTuple<i64>;
-    /// The stride, nested as the shape is.
+    /// The stride, with the nesting of the shape.
     fn stride(&self) -> IntTuple<i64>;
 
-    /// The index of the `i`-th coordinate, below the size.
+    /// The index of the `i`-th coordinate, for `i` below the size.
     fn eval(&self, i: i64) -> Answer<i64> {
         Answer::Unsupported
     }
@@ -58,27 +58,27 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
         Answer::Unsupported
     }
 
-    /// The same function of one-dimensional indices with as few modes as possible.
+    /// An equal function of one-dimensional indices with as few modes as possible.
     fn coalesce(&self) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// Each mode at a leaf of the profile coalesced on its own.
+    /// Coalesces the mode at each leaf of the profile separately.
     fn coalesce_by(&self, profile: &IntTuple<i64>) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// Without the leaves of stride 0 and extent 1, coalesced.
+    /// Removes the leaves of stride 0 and extent 1, and coalesces.
     fn filter(&self) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// The same leaves without nesting.
+    /// The leaves without nesting.
     fn flatten(&self) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// `self` after the tiler: function composition, per mode where the tiler is by mode.
+    /// `self` after the tiler: function composition, mode by mode for a tiling by mode.
     fn composition(&self, inner: &Tiling<Self>) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// What fills the gaps of this layout up to `cotarget`.
+    /// The layout that fills the gaps of this layout up to `cotarget`.
     fn complement(&self, cotarget: i64) -> Answer<Self> {
         Answer::Unsupported
     }
@@ -90,7 +90,7 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
     fn left_inverse(&self) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// The coordinates that differ in stride-0 leaves only: `self(result(i)) == 0`.
+    /// The coordinates that differ only in leaves of stride 0: `self(result(i)) == 0`.
     fn nullspace(&self) -> Answer<Self> {
         Answer::Unsupported
     }
@@ -127,16 +127,16 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
     fn flat_product(&self, tiler: &Tiling<Self>) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// Copies of this block beside each other: mode k is (block k, tiler k).
+    /// Adjacent copies of this block: mode k is (block k, tiler k).
     fn blocked_product(&self, tiler: &Self) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// Copies of this block interleaved: mode k is (tiler k, block k).
+    /// Interleaved copies of this block: mode k is (tiler k, block k).
     fn raked_product(&self, tiler: &Self) -> Answer<Self> {
         Answer::Unsupported
     }
 
-    /// The same function under another shape of the same or a smaller size.
+    /// An equal function with another shape, whose size is equal or smaller.
     fn with_shape(&self, shape: &IntTuple<i64>) -> Answer<Self> {
         Answer::Unsupported
     }
@@ -144,11 +144,11 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
     fn tile_to_shape(&self, shape: &IntTuple<i64>) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// How many indices from 0 on belong to the same coordinates in both.
+    /// The number of indices from 0 on that belong to equal coordinates in both layouts.
     fn max_common_vector(&self, other: &Self) -> Answer<i64> {
         Answer::Unsupported
     }
-    /// The coordinates of those indices: `self(result(i)) == other(result(i)) == i`.
+    /// The coordinates of these indices: `self(result(i)) == other(result(i)) == i`.
     fn max_common_layout(&self, other: &Self) -> Answer<Self> {
         Answer::Unsupported
     }
@@ -160,16 +160,16 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
     fn downcast(&self, n: i64) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// The layout of the same memory in elements of another width.
+    /// The layout of this memory in elements of another width.
     fn recast(&self, old_bits: i64, new_bits: i64) -> Answer<Self> {
         Answer::Unsupported
     }
 
-    /// Modes `begin..end` gathered into one.
+    /// Modes `begin..end` grouped into one.
     fn group(&self, begin: usize, end: usize) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// The layout whose modes are these.
+    /// The layout with these modes.
     fn concat(modes: &[Self]) -> Answer<Self> {
         Answer::Unsupported
     }
@@ -182,7 +182,7 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
         Answer::Unsupported
     }
 
-    /// Whether two shapes are nested alike.
+    /// Whether two shapes have equal nesting.
     fn congruent(a: &IntTuple<i64>, b: &IntTuple<i64>) -> Answer<bool> {
         Answer::Unsupported
     }
@@ -190,21 +190,21 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
     fn weakly_congruent(a: &IntTuple<i64>, b: &IntTuple<i64>) -> Answer<bool> {
         Answer::Unsupported
     }
-    /// Whether every coordinate into `a` is one into `b`.
+    /// Whether every coordinate of `a` is a coordinate of `b`.
     fn compatible(a: &IntTuple<i64>, b: &IntTuple<i64>) -> Answer<bool> {
         Answer::Unsupported
     }
 
-    /// `index ^ ((index >> shift) & mask)`, the mask being `bits` ones above `base` zeros.
+    /// `index ^ ((index >> shift) & mask)`; `mask` is `bits` ones above `base` zeros.
     fn swizzle(swizzle: Bits, index: i64) -> Answer<i64> {
         Answer::Unsupported
     }
-    /// `swizzle(offset + self(i))`, as a layout composed with a swizzle has it.
+    /// `swizzle(offset + self(i))`, the value of a layout composed with a swizzle.
     fn swizzled_eval(&self, swizzle: Bits, offset: i64, i: i64) -> Answer<i64> {
         Answer::Unsupported
     }
 
-    /// The value at `i` of the composition of a layout under a swizzle, as of
+    /// The value at `i` of the composition of a swizzled layout, as in
     /// [`LayoutLike::swizzled_eval`], with `inner`.
     fn swizzled_composition(
         &self,
@@ -215,23 +215,22 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
     ) -> Answer<i64> {
         Answer::Unsupported
     }
-    /// The swizzle of the same memory, for indices of elements of another width.
+    /// The swizzle of this memory, for indices of elements of another width.
     fn swizzle_recast(swizzle: Bits, old_bits: u32, new_bits: u32) -> Answer<Bits> {
         Answer::Unsupported
     }
 
-    /// Whether [`LayoutLike::build`] takes negative strides. The laws about them are asked only
-    /// then.
+    /// Whether [`LayoutLike::build`] accepts negative strides. Otherwise the laws about them are
+    /// skipped.
     fn has_negative_strides() -> bool {
         false
     }
-    /// The layout of strides that may be multiples of symbols, each an unknown number of at
+    /// A layout whose strides may be multiples of symbols. A symbol is an unknown number of at
     /// least 1.
     fn build_symbolic(symbolic: &Symbolic) -> Answer<Self> {
         Answer::Unsupported
     }
-    /// What shape and stride of this layout, made from one with symbols, are with these values for
-    /// the symbols.
+    /// Shape and stride of this layout, which depends on symbols, for given values of the symbols.
     fn substitute(&self, values: &[i64]) -> Answer<Plain> {
         Answer::Unsupported
     }
@@ -242,14 +241,14 @@ pub trait LayoutLike: Sized + Clone + fmt::Debug {
     }
 }
 
-/// The three numbers of a swizzle, `Sw<bits,base,shift>`; `bits` is at most `shift`.
+/// The parameters of a swizzle, `Sw<bits,base,shift>`; `bits` is at most `shift`.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bits {
-    /// How many bits are flipped.
+    /// The number of changed bits.
     pub bits: u32,
-    /// How many low bits stay.
+    /// The number of low bits that never change.
     pub base: u32,
-    /// How far above the flipped bits the deciding ones are.
+    /// The distance from the changed bits up to the deciding bits.
     pub shift: u32,
 }
 

@@ -1,16 +1,16 @@
-//! A kit to property-test libraries of layouts, this crate's own among them.
+//! A kit to property-test libraries of layouts, including the one of this crate.
 //!
 //! Implement [`LayoutLike`] for a layout type and write
-//! [`layout_laws!`](crate::layout_laws)`(Type)` in a test: each law is asked about generated
-//! operands. Or take the parts: [`strategies`] make layouts and operands that an operation must
-//! answer, [`laws`] judge single operands, [`suite`] runs them.
+//! [`layout_laws!`](crate::layout_laws)`(Type)` in a test: it evaluates each law on generated
+//! operands. The parts can also be used separately: [`strategies`] generate layouts and valid
+//! operands, [`laws`] check single operands, [`suite`] runs all laws.
 //!
-//! A law has two sources of truth only: the operands as shapes and strides ([`Plain`]), and tables
-//! made by counting. The algebra of this crate is a library under test like any other
+//! A law uses two sources of truth only: the operands as shapes and strides ([`Plain`]), and tables
+//! made by enumeration. The algebra of this crate is a library under test like any other
 //! ([`mod@ours`]).
 //!
-//! Invariant: operands from [`strategies`] are constructed, never filtered, so that shrinking stays
-//! among operands that an operation must answer.
+//! Invariant: [`strategies`] construct operands and never filter them, so that shrinking only
+//! visits valid operands.
 
 mod answer;
 mod bounds;

@@ -1,10 +1,10 @@
-//! The bodies of fuzz targets about layouts and texts, for the targets in `fuzz/` and for the
-//! tests.
+//! The bodies of the fuzz targets about layouts and texts. The targets in `fuzz/` and the tests
+//! call them.
 //!
-//! Each takes any bytes and says what is wrong, if anything is. Invariant: bytes are decoded to
-//! operands by the constructions of the strategies, so that mutation moves among admissible
-//! operands; a second part takes numbers as they come, where only a coded refusal or an exact
-//! answer is asked.
+//! Each function takes any bytes and returns an error if something is wrong. Invariant: bytes are
+//! decoded to operands by the constructions of the strategies, so that mutations yield valid
+//! operands. A second part uses arbitrary numbers, for which a coded refusal or an exact answer is
+//! correct.
 
 use super::bounds::Bounds;
 use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};
@@ -15,7 +15,7 @@ use super::{laws, like::Bits};
 use crate::layout::{Layout, LayoutError, Tiler};
 use crate::tuple::IntTuple;
 
-/// Reads choices off bytes; zeros follow the end.
+/// Decodes choices from bytes; after the end it yields zeros.
 struct Reader<'a> {
     bytes: &'a [u8],
 }
@@ -47,7 +47,7 @@ impl Reader<'_> {
         DigitChoice { cuts, uses, nesting: self.list(2, |r| r.byte() % 24) }
     }
 
-    /// A number of any magnitude, near a power of two as often as not.
+    /// A number of any magnitude, often near a power of two.
     fn number(&mut self) -> i64 {
         let (kind, low) = (self.byte(), i64::from(self.byte()));
         match kind % 4 {
@@ -58,7 +58,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A layout of numbers as they come, if it is one.
+    /// A layout of arbitrary numbers, if they are a layout.
     fn hostile(&mut self) -> Result<Layout, LayoutError> {
         let leaves = self.list(5, |r| (r.number(), r.number()));
         let free = Bounds { rank: usize::MAX, depth: usize::MAX, ..Bounds::default() };
@@ -67,26 +67,26 @@ impl Reader<'_> {
     }
 }
 
-/// What an oracle found wrong.
+/// A defect that an oracle found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OracleError {
     /// A law is broken.
     #[error(transparent)]
     Law(#[from] Box<super::LawError>),
-    /// An operation gives another value than it should.
+    /// An operation returns a wrong value.
     #[error("{what} of {} and {} is {}, wrong at {at}", of[0], of[1], of[2])]
     Value {
         /// The operation.
         what: &'static str,
-        /// Its operand, its second operand where it has two, and the result.
+        /// The operand, the second operand or a placeholder, and the result.
         of: Box<[Layout; 3]>,
-        /// Where it is wrong.
+        /// The place of the wrong value.
         at: i64,
     },
-    /// What is printed reads as something else.
-    #[error("`{0}` does not read as itself")]
+    /// A printed layout parses to another one.
+    #[error("`{0}` does not parse to itself")]
     NotItself(String),
-    /// A layout of no elements.
+    /// A layout without elements.
     #[error("`{of}` has size {size} and cosize {cosize}")]
     Size {
         /// The layout.
@@ -96,15 +96,15 @@ pub enum OracleError {
         /// Its cosize.
         cosize: i64,
     },
-    /// A layout whose coalesced form is not coalesced, or of another size.
+    /// A coalesced layout that is not coalesced or has another size.
     #[error("`{of}` coalesces to `{to}`")]
     Coalesce {
         /// The layout.
         of: String,
-        /// Coalesced.
+        /// The coalesced layout.
         to: Box<Layout>,
     },
-    /// An error about a place outside of its text.
+    /// An error whose place is outside of its text.
     #[cfg(feature = "text")]
     #[error("{0:?} lies outside the text")]
     Outside(Box<crate::diag::Diagnostic>),
@@ -112,22 +112,21 @@ pub enum OracleError {
     #[cfg(feature = "text")]
     #[error("printed text does not parse: {0:?}\n{1}")]
     NotParsed(crate::diag::Diagnostics, String),
-    /// A printed text that reads as another module.
+    /// A printed text that parses to another module.
     #[cfg(feature = "text")]
     #[error("printed text is another module:\n{0}")]
     OtherModule(String),
-    /// A text that prints otherwise once it was read.
+    /// A printed text that is printed differently after parsing.
     #[cfg(feature = "text")]
     #[error("printed again, the text differs:\n{0}")]
     OtherText(String),
 }
 
-/// An operation chosen by the first byte, on operands chosen by the others: an admissible operand
-/// gets an exact answer, any operand an exact answer or a refusal, and no number whatever makes one
-/// panic.
+/// Applies an operation, chosen by the first byte, to operands chosen by the others. Valid operands
+/// must give an exact answer, all others an exact answer or a refusal. No operands cause a panic.
 ///
 /// # Errors
-/// What is wrong, in the words of the law.
+/// The violated law.
 pub fn algebra_against_brute_force(bytes: &[u8]) -> Result<(), OracleError> {
     let mut r = Reader { bytes };
     let operation = r.byte();
@@ -278,7 +277,7 @@ fn admissible(r: &mut Reader<'_>, operation: u8) -> LawResult {
     }
 }
 
-/// A coordinate of the outermost modes, some of them left open.
+/// A coordinate of the outermost modes with some holes.
 fn holes(r: &mut Reader<'_>, shape: &IntTuple) -> IntTuple<Option<i64>> {
     let mut modes = vec![];
     for mode in shape.modes() {
@@ -290,8 +289,8 @@ fn holes(r: &mut Reader<'_>, shape: &IntTuple) -> IntTuple<Option<i64>> {
     IntTuple::Tuple(modes)
 }
 
-/// Every operation on two layouts of any numbers: it answers or refuses. Compositions are compared
-/// at a few points, in 128 bits.
+/// Applies every operation to two layouts of arbitrary numbers: it must answer or refuse.
+/// Compositions are compared at a few points, in 128 bits.
 fn numbers_as_they_come(r: &mut Reader<'_>) -> Result<(), OracleError> {
     let (Ok(a), Ok(b)) = (r.hostile(), r.hostile()) else { return Ok(()) };
     let target = r.number();
@@ -338,13 +337,13 @@ fn numbers_as_they_come(r: &mut Reader<'_>) -> Result<(), OracleError> {
     Ok(())
 }
 
-/// The index of a coordinate, the last leaf going on.
+/// The index of a coordinate; the last leaf continues.
 fn value(a: &Layout, i: i128) -> i128 {
     let (shape, stride) = (a.shape().flatten(), a.stride().flatten());
     let (mut rest, mut index) = (i, 0i128);
     for (k, (&extent, &stride)) in shape.iter().zip(&stride).enumerate() {
         let last = k + 1 == shape.len();
-        // Towards zero: below it, a layout mirrors what it is above.
+        // Rounds towards zero: below zero, a layout is the mirror image.
         let digit = if last { rest } else { rest % i128::from(extent) };
         rest /= i128::from(extent);
         index = index.saturating_add(digit.saturating_mul(stride.into()));
@@ -352,11 +351,11 @@ fn value(a: &Layout, i: i128) -> i128 {
     index
 }
 
-/// A text is refused, or is a layout that prints to a text of the same layout and that every
-/// operation on one layout answers.
+/// A text must be refused, or be a layout that prints to an equal layout and that every operation
+/// on one layout answers.
 ///
 /// # Errors
-/// What is wrong.
+/// The defect.
 pub fn layout_text_never_panics(bytes: &[u8]) -> Result<(), OracleError> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Ok(()) };
     if let Ok(tuple) = text.parse::<IntTuple>()
@@ -381,10 +380,10 @@ pub fn layout_text_never_panics(bytes: &[u8]) -> Result<(), OracleError> {
     Ok(())
 }
 
-/// Every byte string is answered, with a module or with errors that lie inside it.
+/// Every byte string must give a module, or errors whose places are within it.
 ///
 /// # Errors
-/// The error that lies elsewhere.
+/// The error whose place is outside.
 #[cfg(feature = "text")]
 pub fn parse_never_panics(bytes: &[u8]) -> Result<(), OracleError> {
     let Err(errors) = crate::text::parse_bytes(bytes) else { return Ok(()) };
@@ -395,10 +394,10 @@ pub fn parse_never_panics(bytes: &[u8]) -> Result<(), OracleError> {
     }
 }
 
-/// What is read prints to a text that reads as the same module and prints as itself.
+/// A parsed module must print to a text that parses to an equal module and prints as itself.
 ///
 /// # Errors
-/// What differs.
+/// The difference.
 #[cfg(feature = "text")]
 pub fn print_parse_identity(bytes: &[u8]) -> Result<(), OracleError> {
     let Ok(module) = crate::text::parse_bytes(bytes) else { return Ok(()) };

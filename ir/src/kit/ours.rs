@@ -1,6 +1,6 @@
-//! The layouts of this crate as the kit sees them.
+//! [`LayoutLike`] for the layouts of this crate.
 //!
-//! Invariant: each operation is one call; nothing is computed here.
+//! Invariant: each method is one call without any computation.
 
 use super::answer::Answer;
 use super::like::{Bits, LayoutLike};
@@ -175,7 +175,7 @@ impl LayoutLike for Layout {
     }
 }
 
-/// A layout of this crate whose strides may hold symbols, with what they mean.
+/// A layout of this crate whose strides may be symbols, with its arena and symbols.
 #[derive(Clone, Debug)]
 pub struct OverSymbols {
     layout: Layout<Dim>,
@@ -188,7 +188,7 @@ impl OverSymbols {
     }
 
     fn number(&self, dim: &Dim) -> i64 {
-        // Of what has symbols, nobody asks for shape and stride.
+        // The kit never reads shape and stride of a layout with symbols.
         dim.known().unwrap_or(-1)
     }
 }

@@ -1,17 +1,17 @@
-//! Layouts as plain data, and the reference that every law is judged by: evaluation by enumeration.
+//! Layouts as plain data, evaluated by enumeration: the reference of every law.
 //!
-//! Invariant: nothing here calls the layout algebra. A layout is a list of leaves (extent, stride),
-//! first leaf fastest, and its function is a table that is built by counting through the leaves.
-//! Invariant: no data, however wrong, makes these functions panic or build a table of more than
-//! [`MAX_POINTS`] numbers.
+//! Invariant: this file does not call the layout algebra. A layout is a list of leaves (extent,
+//! stride), first leaf fastest. Its function is a table that is built by counting through the
+//! leaves. Invariant: wrong data does not cause a panic or a table of more than [`MAX_POINTS`]
+//! numbers.
 
 use crate::tuple::IntTuple;
 use std::fmt;
 
-/// The most coordinates that are enumerated.
+/// Maximum number of coordinates that are enumerated.
 pub const MAX_POINTS: usize = 1 << 16;
 
-/// A shape and a stride, nested alike: what every layout library can be handed and can hand back.
+/// A shape and a stride with equal nesting, the exchange format with layout libraries.
 ///
 /// ```
 /// use carbyne_ir::kit::Plain;
@@ -28,7 +28,7 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// The data as given; a law that gets incongruent data back says so.
+    /// Keeps the data as given. Laws report incongruent data.
     #[must_use]
     pub fn new(shape: impl Into<IntTuple<i64>>, stride: impl Into<IntTuple<i64>>) -> Self {
         Plain { shape: shape.into(), stride: stride.into() }
@@ -41,7 +41,7 @@ impl Plain {
         Plain::new(shape, stride)
     }
 
-    /// The layout whose modes are these.
+    /// The layout with these modes.
     #[must_use]
     pub fn concat(modes: &[Plain]) -> Self {
         let shape: Vec<_> = modes.iter().map(|m| m.shape.clone()).collect();
@@ -63,7 +63,7 @@ impl Plain {
         self.shape.flatten().into_iter().zip(self.stride.flatten()).collect()
     }
 
-    /// The number of coordinates; `None` where an extent is below 1 or there are more than
+    /// The number of coordinates. `None` if an extent is below 1 or there are more than
     /// [`MAX_POINTS`].
     #[must_use]
     pub fn size(&self) -> Option<i64> {
@@ -75,17 +75,17 @@ impl Plain {
         self.size().unwrap_or(MAX_POINTS as i64)
     }
 
-    /// The number of coordinates, however many; `None` where an extent is below 1 or there are 2^63
-    /// and more.
+    /// The number of coordinates without limit. `None` if an extent is below 1 or the number is
+    /// 2^63 or more.
     #[must_use]
     pub fn total(&self) -> Option<i64> {
         let mut extents = self.shape.flatten().into_iter();
         extents.try_fold(1i64, |size, extent| size.checked_mul(extent).filter(|_| extent >= 1))
     }
 
-    /// The index of the `i`-th coordinate, counted digit by digit: also of layouts that are too
-    /// large to enumerate. The last leaf goes on beyond its extent. `None` below 0, where an extent
-    /// is below 1, and where the index does not fit.
+    /// The index of the `i`-th coordinate, computed digit by digit, also for layouts that are too
+    /// large to enumerate. The last leaf continues beyond its extent. `None` if `i` is negative, an
+    /// extent is below 1, or the index does not fit.
     #[must_use]
     pub fn index(&self, i: i64) -> Option<i64> {
         let leaves = self.leaves();
@@ -102,7 +102,7 @@ impl Plain {
         if i < 0 { None } else { i64::try_from(index).ok() }
     }
 
-    /// The index of every coordinate in order; `None` where [`Plain::size`] is.
+    /// The index of every coordinate in order. `None` if [`Plain::size`] is `None`.
     #[must_use]
     pub fn values(&self) -> Option<Vec<i64>> {
         let mut values = Vec::with_capacity(usize::try_from(self.size()?).ok()?);
@@ -110,7 +110,7 @@ impl Plain {
         for (extent, stride) in self.leaves() {
             let n = values.len();
             for digit in 1..extent {
-                // Wraps only for strides that no law asks about.
+                // Wraps only for strides that no law uses.
                 let step = digit.wrapping_mul(stride);
                 for k in 0..n {
                     values.push(values[k].wrapping_add(step));
@@ -120,7 +120,7 @@ impl Plain {
         Some(values)
     }
 
-    /// The index of a coordinate; a number stands for a whole mode. `None` where it does not fit.
+    /// The index of a coordinate; a number stands for a whole mode. `None` if it does not fit.
     #[must_use]
     pub fn at(&self, coord: &IntTuple<i64>) -> Option<i64> {
         at(&self.shape, &self.stride, coord)
@@ -133,20 +133,20 @@ impl Plain {
         1 + self.leaves().into_iter().map(reach).fold(0, i64::saturating_add)
     }
 
-    /// Whether every stride but 0 is a multiple of the reach of the next smaller one: the layouts
-    /// whose complement and left inverse exist for certain.
+    /// Whether every stride except 0 is a multiple of the reach of the next smaller one. Such
+    /// layouts always have a complement and a left inverse.
     #[must_use]
     pub fn nests(&self) -> bool {
         self.gaps().is_some()
     }
 
-    /// Whether a layout nests, and neither its size nor its reach is more than `most`.
+    /// Whether the layout nests, and its size and its reach are at most `most`.
     pub(crate) fn fits(&self, most: i64) -> bool {
         let reach = self.gaps().map(|(_, reach)| reach);
         reach.is_some_and(|n| n <= most) && self.total().is_some_and(|n| n <= most)
     }
 
-    /// Of a layout that nests the gaps between its sorted modes, and its reach.
+    /// The gaps between the sorted modes of a nesting layout, and its reach.
     pub(crate) fn gaps(&self) -> Option<(Vec<i64>, i64)> {
         let mut leaves = self.leaves();
         leaves.retain(|&(extent, stride)| extent > 1 && stride != 0);
@@ -209,7 +209,7 @@ fn at(shape: &IntTuple<i64>, stride: &IntTuple<i64>, coord: &IntTuple<i64>) -> O
             let (mut rest, mut index) = (*c, 0i64);
             for (k, (shape, stride)) in shapes.iter().zip(strides).enumerate() {
                 let size = size_of(shape)?;
-                // The last mode goes on beyond its extent.
+                // The last mode continues beyond its extent.
                 let last = k + 1 == shapes.len();
                 let digit = if last { rest } else { rest.rem_euclid(size) };
                 rest = rest.div_euclid(size);

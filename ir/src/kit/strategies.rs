@@ -1,11 +1,10 @@
-//! Proptest strategies for shapes, layouts, and operands for which an operation must have a result.
+//! Proptest strategies for shapes, layouts, and valid operands of operations.
 //!
-//! Invariant: nothing is filtered. Everything is constructed from small independent choices, so
-//! that each value met while shrinking is admissible too, and shrinking ends at a layout of a leaf
-//! or two. Invariant: every strategy is boxed, so that neither its type nor what is made of it
-//! grows with what it is made of. Invariant: no layout has more coordinates than the bounds that it
-//! was asked for allow; what an operation makes of two of them stays below
-//! [`MAX_POINTS`](super::MAX_POINTS).
+//! Invariant: strategies never filter. They construct everything from small independent choices, so
+//! shrinking only visits valid values, and ends at a layout of one or two leaves. Invariant: every
+//! strategy is boxed, so that types do not grow with the nesting of strategies. Invariant: no
+//! layout has more coordinates than the requested bounds allow, and the result of an operation on
+//! two of them stays below [`MAX_POINTS`](super::MAX_POINTS).
 
 use super::bounds::Bounds;
 use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};
@@ -17,12 +16,12 @@ use crate::tuple::IntTuple;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A thread-value layout and the shape of the tile whose indices it yields.
+/// A thread-value layout and the shape of its tile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadValue {
-    /// The tile; its indices count column-major.
+    /// The tile; its indices are column-major.
     pub tile: IntTuple<i64>,
-    /// From (thread, value) to an index of the tile.
+    /// The map from (thread, value) to an index of the tile.
     pub layout: Plain,
 }
 
@@ -32,7 +31,7 @@ fn leaf_choices(most: usize) -> BoxedStrategy<Vec<LeafChoice>> {
     vec(leaf, 0..=most).boxed()
 }
 
-/// Often no nesting; `0` gathers nothing.
+/// Nesting choices; 0, which groups nothing, is frequent.
 fn nesting() -> BoxedStrategy<Vec<u8>> {
     vec(prop_oneof![Just(0u8), 0u8..24], 0..3).boxed()
 }
@@ -70,12 +69,12 @@ pub fn permuted(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     styled(Style::PERMUTED, bounds)
 }
 
-/// An injective layout with gaps; its strides nest, so its left inverse exists.
+/// An injective layout with gaps. Its strides nest, so its left inverse exists.
 pub fn padded(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     styled(Style::PADDED, bounds)
 }
 
-/// A compact layout in any order, some of whose leaves have stride 0.
+/// A compact layout in any order with some leaves of stride 0.
 pub fn broadcast(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     styled(Style::BROADCAST, bounds)
 }
@@ -85,24 +84,24 @@ pub fn nested_strides(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     styled(Style::NESTED, bounds)
 }
 
-/// Any layout: in a seventh of the leaves the stride is out of the blue.
+/// Any layout. A seventh of the leaves has an arbitrary stride.
 pub fn layout(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     styled(Style::ANY, bounds)
 }
 
-/// A layout whose strides nest and whose extents, strides and indices may exceed 32 bits, but not
-/// 60: half of them have indices beyond 2^32. `bounds` says rank, depth and extents before they are
-/// scaled; its size is not asked.
+/// A layout whose strides nest and whose extents, strides and indices may exceed 32 bits, but
+/// not 60. Half of the layouts have indices beyond 2^32. `bounds` gives rank, depth and the extents
+/// before scaling; its size is ignored.
 pub fn large(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     large_styled(Style::NESTED, bounds)
 }
 
-/// As [`large`], and a bijection onto its size.
+/// As [`large`], but a bijection onto its size.
 pub fn large_permuted(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     large_styled(Style::PERMUTED, bounds)
 }
 
-/// As [`large`], and injective.
+/// As [`large`], but injective.
 pub fn large_padded(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     large_styled(Style::PADDED, bounds)
 }
@@ -119,7 +118,7 @@ fn large_styled(style: Style, bounds: impl Into<Bounds>) -> BoxedStrategy<Plain>
         .boxed()
 }
 
-/// `(outer, inner)` as for [`composition`], of a [`large`] layout.
+/// `(outer, inner)` as in [`composition`], for a [`large`] layout.
 pub fn large_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
     let bounds = bounds.into();
     (large(&bounds), digit_choice())
@@ -130,7 +129,7 @@ pub fn large_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Pla
         .boxed()
 }
 
-/// `(whole, tile)` as for [`division`], of a [`large`] layout.
+/// `(whole, tile)` as in [`division`], for a [`large`] layout.
 pub fn large_division(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
     let bounds = bounds.into();
     (large(&bounds), digit_choice())
@@ -141,17 +140,17 @@ pub fn large_division(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)
         .boxed()
 }
 
-/// A [`large`] layout and how far its complement is to reach.
+/// A [`large`] layout and the target of its complement.
 pub fn large_complement(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
     (large(bounds), 0u32..50, 1i64..9).prop_map(|(a, power, times)| (a, times << power)).boxed()
 }
 
-/// `(block, tiler)` as for [`product`], of a [`large`] block.
+/// `(block, tiler)` as in [`product`], for a [`large`] block.
 pub fn large_product(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
     let bounds = bounds.into();
     (large(&bounds), leaf_choices(2), digit_choice())
         .prop_map(move |(block, top, choice)| {
-            // Copies of what reaches further would leave 62 bits.
+            // With a larger block, the copies would exceed 62 bits.
             let tiler = if block.fits(1 << 40) {
                 choices::copies_of(&block, &top, &choice, 1 << 20, &bounds)
             } else {
@@ -162,8 +161,7 @@ pub fn large_product(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)>
         .boxed()
 }
 
-/// A [`large`] layout and `n`, where each `n` consecutive elements can be taken as one, and each
-/// taken apart into `n`.
+/// A [`large`] layout and an `n` for which both the upcast and the downcast exist.
 pub fn large_cast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
     let bounds = bounds.into();
     (layout_choice(&fewer(&bounds)), powers(), 0u32..4)
@@ -175,13 +173,13 @@ pub fn large_cast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
         .boxed()
 }
 
-/// A layout in a part of whose leaves the stride is negative.
+/// A layout with some negative strides.
 pub fn negative(bounds: impl Into<Bounds>) -> BoxedStrategy<Plain> {
     (layout(bounds), any::<u8>()).prop_map(|(a, which)| choices::negated(&a, which)).boxed()
 }
 
-/// `(outer, inner)` as for [`composition`], where strides of `outer` may be negative; those of
-/// `inner` are not.
+/// `(outer, inner)` as in [`composition`]. Strides of `outer` may be negative, those of `inner` are
+/// not.
 pub fn negative_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
     let bounds = bounds.into();
     (negative(&bounds), digit_choice())
@@ -192,7 +190,7 @@ pub fn negative_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, 
         .boxed()
 }
 
-/// `(whole, tile)` as for [`division`], where strides of `whole` may be negative.
+/// `(whole, tile)` as in [`division`]. Strides of `whole` may be negative.
 pub fn negative_division(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tiling<Plain>)> {
     let bounds = bounds.into();
     (negative(&bounds), digit_choice())
@@ -203,7 +201,7 @@ pub fn negative_division(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Til
         .boxed()
 }
 
-/// A layout of constant extents, some of whose strides are multiples of symbols.
+/// A layout with constant extents and some strides that are multiples of symbols.
 pub fn symbolic(bounds: impl Into<Bounds>) -> BoxedStrategy<Symbolic> {
     (layout(bounds), vec(0u8..6, 8))
         .prop_map(|(a, which)| {
@@ -219,7 +217,7 @@ pub fn symbolic(bounds: impl Into<Bounds>) -> BoxedStrategy<Symbolic> {
         .boxed()
 }
 
-/// `(outer, inner)` as for [`composition`], where strides of `outer` may be multiples of symbols.
+/// `(outer, inner)` as in [`composition`]. Strides of `outer` may be multiples of symbols.
 pub fn symbolic_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Symbolic, Plain)> {
     let bounds = bounds.into();
     (symbolic(&bounds), digit_choice())
@@ -230,14 +228,14 @@ pub fn symbolic_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Symboli
         .boxed()
 }
 
-/// A swizzle, and an index of any number of bits up to 61.
+/// A swizzle and an index of any number of bits up to 61.
 pub fn large_swizzle() -> BoxedStrategy<(Bits, i64)> {
     (swizzle(), 0u32..62, any::<u64>())
         .prop_map(|((swizzle, _), bits, index)| (swizzle, (index & ((1 << bits) - 1)) as i64))
         .boxed()
 }
 
-/// A layout under a swizzle: the swizzle, an offset, the layout, and an inner layout that composes
+/// A swizzled layout, given by a swizzle, an offset and a layout, and an inner layout that composes
 /// with it.
 pub fn swizzled_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Bits, i64, Plain, Plain)> {
     (swizzle(), composition(bounds))
@@ -245,7 +243,7 @@ pub fn swizzled_composition(bounds: impl Into<Bounds>) -> BoxedStrategy<(Bits, i
         .boxed()
 }
 
-/// A swizzle of elements of a width in bits, and another width in which it is a swizzle.
+/// A swizzle for elements of a width in bits, and another width for which it is a swizzle, too.
 pub fn swizzle_recast() -> BoxedStrategy<(Bits, u32, u32)> {
     (swizzle(), 0u32..4, 0u32..4, any::<bool>())
         .prop_map(|((swizzle, _), more, bits, wider)| {
@@ -259,7 +257,7 @@ pub fn swizzle_recast() -> BoxedStrategy<(Bits, u32, u32)> {
         .boxed()
 }
 
-/// A swizzle of up to 12 bits and an index anywhere below its third period.
+/// A swizzle of up to 12 bits and any index below its third period.
 pub fn swizzle() -> BoxedStrategy<(Bits, i64)> {
     (0u32..=3, 0u32..=4, 0u32..=3, any::<u16>())
         .prop_map(|(bits, base, more, index)| {
@@ -269,12 +267,12 @@ pub fn swizzle() -> BoxedStrategy<(Bits, i64)> {
         .boxed()
 }
 
-/// A layout under a swizzle: the swizzle, an offset, the layout.
+/// A swizzled layout, given by a swizzle, an offset and a layout.
 pub fn swizzled(bounds: impl Into<Bounds>) -> BoxedStrategy<(Bits, i64, Plain)> {
     (swizzle(), layout(bounds)).prop_map(|((swizzle, offset), a)| (swizzle, offset, a)).boxed()
 }
 
-/// `(outer, inner)` whose composition is a layout: the leaves of `inner` are runs of digits in
+/// `(outer, inner)` whose composition is a layout. The leaves of `inner` are runs of the digits in
 /// which `outer` writes its indices, in any order, or have stride 0.
 ///
 /// ```
@@ -303,19 +301,19 @@ pub fn composition_by_mode(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, T
     by_mode(layout(&bounds), move |whole, choice| choices::inner_of(whole, choice, &bounds))
 }
 
-/// Two layouts out of the blue: an operation may refuse them.
+/// Two arbitrary layouts, which an operation may refuse.
 pub fn any_pair(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
     let bounds = bounds.into();
     (layout(&bounds), layout(&bounds)).boxed()
 }
 
-/// A layout whose strides nest, and how far its complement is to reach.
+/// A layout whose strides nest, and the target of its complement.
 pub fn complement(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
     let bounds = bounds.into();
     (nested_strides(&bounds), 1..=2 * bounds.points()).boxed()
 }
 
-/// `(whole, tile)`: the tile takes whole digits of `whole`, so that it divides without rest.
+/// `(whole, tile)`. The tile takes whole digits of `whole`, so it divides evenly.
 pub fn division(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tiling<Plain>)> {
     let bounds = bounds.into();
     (layout(&bounds), digit_choice())
@@ -326,14 +324,14 @@ pub fn division(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tiling<Plain
         .boxed()
 }
 
-/// A layout and a tiling by mode that divides it without rest.
+/// A layout and a tiling by mode that divides it evenly.
 pub fn division_by_mode(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tiling<Plain>)> {
     let bounds = bounds.into();
     by_mode(layout(&bounds), move |whole, choice| choices::tile_of(whole, choice, &bounds))
 }
 
-/// `(block, tiler)` whose product exists: the strides of the block nest, the tiler takes digits of
-/// what the block leaves out, and makes at most 64 times the size of copies.
+/// `(block, tiler)` whose product exists. The strides of the block nest; the tiler takes digits of
+/// the complement of the block, and its size is at most 64 times the size of the bounds.
 pub fn product(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
     let bounds = bounds.into();
     (nested_strides(&bounds), leaf_choices(3), digit_choice())
@@ -344,7 +342,7 @@ pub fn product(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
         .boxed()
 }
 
-/// A layout and a tiling by mode, mode by mode as for [`product`].
+/// A layout and a tiling by mode, with modes as in [`product`].
 pub fn product_by_mode(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Tiling<Plain>)> {
     let bounds = bounds.into();
     by_mode(nested_strides(&bounds), move |block, choice| {
@@ -366,12 +364,12 @@ fn by_mode(
         .boxed()
 }
 
-/// Bounds that leave room for a leaf more.
+/// Bounds that leave room for one more leaf.
 fn fewer(bounds: &Bounds) -> Bounds {
     Bounds { rank: bounds.rank.saturating_sub(1), ..bounds.clone() }
 }
 
-/// A layout and `n`, where each `n` consecutive elements can be taken as one.
+/// A layout and an `n` by which it can be upcast.
 pub fn upcast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
     let bounds = bounds.into();
     (nested_strides(fewer(&bounds)), 0u32..4, 0u32..4)
@@ -382,7 +380,7 @@ pub fn upcast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
         .boxed()
 }
 
-/// A layout and `n`, where each element can be taken apart into `n`.
+/// A layout and an `n` by which it can be downcast.
 pub fn downcast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
     let bounds = bounds.into();
     (nested_strides(fewer(&bounds)), 1i64..6)
@@ -390,7 +388,7 @@ pub fn downcast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64)> {
         .boxed()
 }
 
-/// A layout of elements, their width in bits, and another width in which it can be seen.
+/// A layout of elements, their width in bits, and another width to which it can be recast.
 pub fn recast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64, i64)> {
     let bounds = bounds.into();
     (nested_strides(fewer(&bounds)), 0u32..4, 0u32..4, 0u32..4, any::<bool>())
@@ -405,7 +403,7 @@ pub fn recast(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, i64, i64)> {
         .boxed()
 }
 
-/// A layout and a shape under which the same function is a layout.
+/// A layout and a shape in which an equal function is a layout.
 pub fn with_shape(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, IntTuple<i64>)> {
     let bounds = bounds.into();
     (layout(&bounds), digit_choice())
@@ -430,7 +428,7 @@ pub fn tile_to_shape(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, IntTupl
         .boxed()
 }
 
-/// A layout and a tuple that refines it less deeply: the parts that are coalesced on their own.
+/// A layout and a profile of it: a tuple whose leaves stand for the parts to coalesce separately.
 pub fn profile(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, IntTuple<i64>)> {
     (layout(bounds), 0usize..3)
         .prop_map(|(a, depth)| {
@@ -449,7 +447,8 @@ fn cut_at(shape: &IntTuple<i64>, depth: usize) -> IntTuple<i64> {
     }
 }
 
-/// Two layouts of the same leaves; the second has its strides in another order, or the same.
+/// Two layouts with equal shapes; the second has the strides of the first in another or the same
+/// order.
 pub fn same_shape(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
     let bounds = bounds.into();
     (layout_choice(&bounds), 0usize..3)
@@ -461,7 +460,7 @@ pub fn same_shape(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, Plain)> {
         .boxed()
 }
 
-/// A layout with a range of its modes, `begin <= end`.
+/// A layout and a range of its modes with `begin <= end`.
 pub fn mode_range(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, usize, usize)> {
     (layout(bounds), 0usize..8, 0usize..8)
         .prop_map(|(a, begin, length)| {
@@ -473,7 +472,7 @@ pub fn mode_range(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, usize, usi
         .boxed()
 }
 
-/// A layout and a coordinate into it of which modes at any depth are `None`: left open.
+/// A layout and a coordinate of it in which modes at any depth are `None`, the holes.
 pub fn slice(bounds: impl Into<Bounds>) -> BoxedStrategy<(Plain, IntTuple<Option<i64>>)> {
     (layout(bounds), vec(0u8..16, 0..8))
         .prop_map(|(a, picks)| {
@@ -502,7 +501,7 @@ fn open(
     }
 }
 
-/// Shapes of which each refines the one before, and a fourth one that need not.
+/// Three shapes, each a refinement of the one before, and a fourth one that may not be.
 pub fn refinements(bounds: impl Into<Bounds>) -> BoxedStrategy<[IntTuple<i64>; 4]> {
     let bounds = bounds.into();
     let split = || vec((0u8..16, 0u8..16), 0..3);
@@ -549,7 +548,7 @@ pub fn replicated_thread_value(bounds: impl Into<Bounds>) -> BoxedStrategy<Threa
         .boxed()
 }
 
-/// Each digit of the tile goes to the threads or to the values.
+/// Distributes the digits of the tile to the threads and the values.
 fn split_tile(tile: &Plain, choice: &DigitChoice, times: i64) -> ThreadValue {
     let (mut threads, mut values) = (vec![], vec![]);
     let all = DigitChoice {

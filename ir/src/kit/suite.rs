@@ -1,10 +1,8 @@
-//! The whole suite: every law with the operands it is asked about, and the macro that makes a test
-//! of them.
+//! The suite: every law with a strategy for its operands, and the macro that makes a test of them.
 //!
-//! Invariant: runs are deterministic. The seed is that of the law's name, changed by the
-//! environment variable `CARBYNE_SEED` only. Invariant: a law about an operation that a library
-//! does not have neither holds nor fails: it is reported as not implemented, and every summary
-//! names it.
+//! Invariant: runs are deterministic. The seed follows from the name of the law and the environment
+//! variable `CARBYNE_SEED`. Invariant: if a library does not have an operation, laws about this
+//! operation are reported as not implemented, and every summary names them.
 
 use super::bounds::Bounds;
 use super::error::{Demand, LawError, LawResult, Outcome};
@@ -25,24 +23,24 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-/// Cases of each law where nothing else is said.
+/// The default number of cases of each law.
 pub const CASES: u32 = 2048;
 
-/// Which laws are asked, how often and about what.
+/// The laws to run, the number of their cases and the size of their operands.
 ///
-/// A number stands for so many cases, all else as where nothing is said.
+/// A number stands for this number of cases with defaults for everything else.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many operands each law is asked about.
+    /// The number of operands for each law.
     pub cases: u32,
-    /// How large operands are.
+    /// The bounds of operands.
     pub bounds: Bounds,
-    /// The laws to ask, by name; all of them where this is `None`.
+    /// The names of the laws to run; `None` for all laws.
     pub only: Option<Vec<String>>,
-    /// The laws not to ask, by name.
+    /// The names of the laws to skip.
     pub except: Vec<String>,
-    /// The folder where proptest keeps the seeds of operands that broke a law, a file `LAW.txt` for
-    /// each, to begin with in later runs; none are kept where this is `None`.
+    /// The folder for proptest's seeds of operands that broke a law, one file `LAW.txt` for each
+    /// law. Later runs start with these seeds. `None` stores no seeds.
     pub regressions: Option<PathBuf>,
 }
 
@@ -71,8 +69,8 @@ impl From<&Settings> for Settings {
 }
 
 impl Settings {
-    /// The settings as the environment changes them: `CARBYNE_CASES=10000` for the number of cases,
-    /// `CARBYNE_LAWS=eval,slice` for the laws to ask of those that would be asked otherwise.
+    /// The settings as changed by the environment: `CARBYNE_CASES=10000` sets the number of cases,
+    /// `CARBYNE_LAWS=eval,slice` selects from the laws of the settings.
     #[must_use]
     pub fn from_environment(mut self) -> Self {
         self.cases = crate::testing::cases(self.cases);
@@ -92,18 +90,18 @@ impl Settings {
     }
 }
 
-/// How a law fared over generated operands.
+/// The result of a law on generated operands.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The law.
     pub law: &'static str,
-    /// How many operands it held for.
+    /// The number of operands for which it held.
     pub held: u32,
-    /// How often the library refused where it may.
+    /// The number of permitted refusals.
     pub refused: u32,
-    /// The operations that the library does not have, and for how many operands that mattered.
+    /// The operations that the library does not have, each with the number of affected operands.
     pub unsupported: BTreeMap<&'static str, u32>,
-    /// What breaks it, if anything does.
+    /// The failure, if the law is broken.
     pub failure: Option<Failure>,
 }
 
@@ -112,25 +110,25 @@ pub struct Report {
 pub struct Failure {
     /// The operands.
     pub operands: String,
-    /// What is wrong; `None` where the library panicked.
+    /// The error. `None` if the library panicked.
     pub error: Option<LawError>,
-    /// The panic's text, or the error's.
+    /// The text of the panic or of the error.
     pub text: String,
 }
 
-/// What a report amounts to.
+/// The verdict of a report.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// No operands were found that break the law.
+    /// No operands broke the law.
     Holds,
-    /// The library does not have the operation, for any operands that were drawn.
+    /// The library does not have the operation for any of the drawn operands.
     NotImplemented,
     /// Some operands break the law.
     Broken,
 }
 
 impl Report {
-    /// What the report amounts to.
+    /// The verdict of the report.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self.failure {
@@ -165,20 +163,20 @@ impl fmt::Display for Report {
 /// A law of the suite.
 #[derive(Copy, Clone, Debug)]
 pub struct Law {
-    /// Its name; several may be about one operation.
+    /// The name. Several laws may be about one operation.
     pub name: &'static str,
     run: fn(&'static str, &Settings) -> Report,
 }
 
 impl Law {
-    /// Judges the law for generated operands: so many, or as the settings say.
+    /// Evaluates the law on generated operands. A number gives the number of cases.
     #[must_use]
     pub fn run(&self, settings: impl Into<Settings>) -> Report {
         (self.run)(self.name, &settings.into())
     }
 }
 
-/// Judges a law over what a strategy makes, shrinking what breaks it.
+/// Evaluates a law on the values of a strategy, and shrinks a failure.
 pub fn judge<V: fmt::Debug + 'static>(
     name: &'static str,
     settings: &Settings,
@@ -188,14 +186,14 @@ pub fn judge<V: fmt::Debug + 'static>(
     judge_boxed(name, settings, &strategy.boxed(), &law)
 }
 
-/// Where the seeds of a law are kept.
+/// The persistence of a law's seeds.
 fn kept(path: PathBuf) -> Box<dyn FailurePersistence> {
-    // Proptest wants a path that lives as long as the program: one for each run of a law.
+    // Proptest needs a path that lives as long as the program: one for each run of a law.
     let path = path.with_extension("txt").to_string_lossy().into_owned().leak();
     Box::new(FileFailurePersistence::Direct(path))
 }
 
-/// As [`judge`]; compiled once for operands of a type, not for every law of every library.
+/// As [`judge`]. It is compiled once for each type of operands, not for every law of every library.
 fn judge_boxed<V: fmt::Debug>(
     name: &'static str,
     settings: &Settings,
@@ -206,7 +204,7 @@ fn judge_boxed<V: fmt::Debug>(
         cases: settings.cases,
         failure_persistence: settings.regressions.as_ref().map(|folder| kept(folder.join(name))),
         max_shrink_iters: 4096,
-        // Proptest must not answer for what this kit says itself.
+        // The kit prints the failure itself.
         verbose: 0,
         ..Config::default()
     };
@@ -251,24 +249,24 @@ fn judge_boxed<V: fmt::Debug>(
     report
 }
 
-/// How all laws fared that were asked.
+/// The reports of all laws that were run.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The type under test.
     pub of: &'static str,
-    /// The laws that were asked, in the order of the documentation.
+    /// The reports in the order of the documentation.
     pub reports: Vec<Report>,
 }
 
 impl Summary {
-    /// The laws with this verdict.
+    /// The reports with this verdict.
     pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = &Report> {
         self.reports.iter().filter(move |report| report.verdict() == verdict)
     }
 }
 
-/// One line on laws that hold, one on laws about operations that are not there, and all about laws
-/// that are broken.
+/// One line for laws that hold, one for laws about missing operations, and the full report of
+/// broken laws.
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |verdict| self.with(verdict).map(|report| report.law).collect::<Vec<_>>();
@@ -288,20 +286,20 @@ impl fmt::Display for Summary {
     }
 }
 
-/// A law that settings name and that nobody knows.
+/// An unknown name of a law in the settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no law `{name}`; there are {}", known.join(", "))]
+#[error("there is no law `{name}`; the laws are {}", known.join(", "))]
 pub struct UnknownLaw {
     /// The name.
     pub name: String,
-    /// Those that there are.
+    /// The names of all laws.
     pub known: Vec<&'static str>,
 }
 
-/// Asks all laws that the settings choose, on all processors.
+/// Runs the laws that the settings select, on all processors.
 ///
 /// # Errors
-/// A name in `only` or `except` that no law has.
+/// A name in `only` or `except` is not a law.
 pub fn run<T: LayoutLike>(settings: &Settings) -> Result<Summary, UnknownLaw> {
     let mut laws = laws::<T>();
     let known = |name: &&String| !laws.iter().any(|law| law.name == **name);
@@ -314,12 +312,11 @@ pub fn run<T: LayoutLike>(settings: &Settings) -> Result<Summary, UnknownLaw> {
     Ok(Summary { of: std::any::type_name::<T>(), reports })
 }
 
-/// Runs the laws as a test, as the settings and the environment say. The first lines of the summary
-/// are written to standard error also where the test passes; how each law fared is printed where
-/// output is not captured.
+/// Runs the laws as a test, with the settings and the environment. It writes the first lines of the
+/// summary to standard error, also if the test passes, and the reports to standard output.
 ///
 /// # Panics
-/// Where a law is broken, with the smallest operands found; where a name is that of no law.
+/// If a law is broken, with the smallest operands found, and if a name is not a law.
 #[expect(clippy::print_stdout, reason = "a test says what it skipped")]
 pub fn check<T: LayoutLike>(settings: Settings) {
     let summary = match run::<T>(&settings.from_environment()) {
@@ -328,8 +325,8 @@ pub fn check<T: LayoutLike>(settings: Settings) {
     };
     summary.reports.iter().for_each(|report| println!("{report}"));
     assert!(summary.with(Verdict::Broken).next().is_none(), "{summary}");
-    // Not captured with the test's output: what was not asked must be seen. Nobody reads it where
-    // this fails.
+    // Standard error is not captured with the test's output, so skipped laws stay visible. If the
+    // write fails, there is no reader.
     let _ = writeln!(std::io::stderr().lock(), "{summary}");
 }
 
@@ -343,7 +340,7 @@ macro_rules! suite {
                 name: stringify!($name),
                 run: |name, settings| {
 let ($full, $small) = (&settings.bounds, &settings.bounds.at_most(SMALL));
-                    let _ = ($full, $small); // A law asks about one of them, or about neither.
+                    let _ = ($full, $small); // A law uses one of them or neither.
                     judge(name, settings, $strategy, |$case| $law)
                 },
             }),*]
@@ -351,7 +348,7 @@ let ($full, $small) = (&settings.bounds, &settings.bounds.at_most(SMALL));
     };
 }
 
-/// The largest operands of laws whose results are as large as both together.
+/// The maximum size of operands whose result has the product of their sizes.
 const SMALL: i64 = 24;
 
 suite! {
@@ -442,26 +439,26 @@ suite! {
     composition_symbolic: s::symbolic_composition(full) => |(a, b)| l::law_composition_symbolic::<T>(a, b);
 }
 
-/// Asks a law about negative strides where the library has them.
+/// Evaluates a law about negative strides, if the library has them.
 fn negative<T: LayoutLike>(law: impl FnOnce() -> LawResult) -> LawResult {
     if T::has_negative_strides() { law() } else { Ok(Outcome::Unsupported("negative strides")) }
 }
 
-/// A test of the laws for a type that implements [`LayoutLike`]: it fails where a law is broken,
-/// with the smallest operands found, and says which laws were not asked because the type does not
-/// have the operation.
+/// Defines a test of the laws for a type that implements [`LayoutLike`]. The test fails if a law is
+/// broken, with the smallest operands found. It reports the laws that it skipped because the type
+/// does not have the operation.
 ///
-/// After the type come options in any order:
+/// Options follow the type in any order:
 ///
-/// - `cases = 1000`: the number of operands each law is asked about, 2048 unless said;
-/// - `bounds = Bounds { rank: 2, depth: 1, ..Bounds::default() }`: how large operands are
+/// - `cases = 1000`: the number of operands for each law, by default 2048;
+/// - `bounds = Bounds { rank: 2, depth: 1, ..Bounds::default() }`: the size of operands
 ///   ([`Bounds`]);
-/// - `only = [eval, composition]`: the laws to ask; `except = [slice]`: the laws not to ask;
-/// - `regressions = "tests/regressions"`: a folder of the package where proptest keeps the seeds of
-///   operands that broke a law, to begin with in later runs.
+/// - `only = [eval, composition]`: the laws to run; `except = [slice]`: the laws to skip;
+/// - `regressions = "tests/regressions"`: a folder of the package for proptest's seeds of operands
+///   that broke a law. Later runs start with these seeds.
 ///
-/// The test is named `laws`; write each use of the macro into a module of its own. The environment
-/// variable `CARBYNE_CASES` overrides the number of cases, `CARBYNE_LAWS=eval,slice` picks laws,
+/// The test is named `laws`: use the macro in a separate module for each type. The environment
+/// variable `CARBYNE_CASES` overrides the number of cases, `CARBYNE_LAWS=eval,slice` selects laws,
 /// and `CARBYNE_SEED=1` draws other operands.
 ///
 /// ```

@@ -1,29 +1,29 @@
-//! Layouts some of whose strides are multiples of unknown positive numbers.
+//! Layouts whose strides may be multiples of unknown positive numbers, the symbols.
 //!
-//! Invariant: extents are constants. What a law judges is the layout with numbers put in, by
-//! counting.
+//! Invariant: extents are constants. Laws substitute numbers for the symbols and check the layout
+//! by enumeration.
 
 use super::plain::Plain;
 use crate::tuple::IntTuple;
 use std::fmt;
 
-/// How many symbols there are.
+/// The number of symbols.
 pub const SYMBOLS: usize = 3;
 
-/// The values that laws put in for the symbols.
+/// The values that laws substitute for the symbols.
 pub(crate) const VALUES: [[i64; SYMBOLS]; 4] = [[1, 1, 1], [2, 3, 5], [64, 8, 1], [1000, 7, 4096]];
 
-/// A stride: a number, or the multiple of a symbol.
+/// A stride: a number or a multiple of a symbol.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Term {
     /// The number.
     pub factor: i64,
-    /// Which symbol it is multiplied by, below [`SYMBOLS`].
+    /// The symbol that the number is multiplied by, below [`SYMBOLS`].
     pub symbol: Option<usize>,
 }
 
 impl Term {
-    /// The number with values put in for the symbols; a symbol without a value counts as 1.
+    /// The value for given values of the symbols. A symbol without a value counts as 1.
     #[must_use]
     pub fn at(self, values: &[i64]) -> i64 {
         let symbol = self.symbol.and_then(|symbol| values.get(symbol)).copied().unwrap_or(1);
@@ -40,24 +40,24 @@ impl fmt::Display for Term {
     }
 }
 
-/// A layout of constant extents, some of whose strides are multiples of symbols.
+/// A layout with constant extents and some strides that are multiples of symbols.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Symbolic {
     /// The extents.
     pub shape: IntTuple<i64>,
-    /// The strides, nested as the shape is.
+    /// The strides, with the nesting of the shape.
     pub stride: IntTuple<Term>,
 }
 
 impl Symbolic {
-    /// The layout with values put in for the symbols.
+    /// The layout for given values of the symbols.
     #[must_use]
     pub fn at(&self, values: &[i64]) -> Plain {
         Plain::new(self.shape.clone(), self.stride.map(&mut |term| term.at(values)))
     }
 
-    /// The layout with values put in under which two strides continue each other only where they do
-    /// so for all values: large primes.
+    /// The layout with large primes for the symbols. Two of its strides continue each other only if
+    /// they do so for all values.
     pub(crate) fn at_distinct_values(&self) -> Plain {
         self.at(&[1_000_003, 1_000_000_007, 1_000_000_000_039])
     }

@@ -1,7 +1,7 @@
-//! The right operand of composition, division and product: a layout over everything, or one for
-//! each mode.
+//! Tilings, the right operand of composition, division and product: one layout for the whole
+//! operand, or one for each mode.
 //!
-//! Invariant: a tiling has at most as many modes as what it tiles; further modes are left alone.
+//! Invariant: a tiling has at most as many modes as its operand. Further modes stay unchanged.
 
 use super::answer::Answer;
 use std::fmt;
@@ -11,17 +11,17 @@ use std::fmt;
 pub enum Tiling<T> {
     /// Acts on the whole operand as a one-dimensional function.
     Layout(T),
-    /// One for each of the first modes.
+    /// One tiling for each of the first modes.
     Modes(Vec<Tiling<T>>),
-    /// Leaves the mode alone.
+    /// Keeps the mode unchanged.
     Keep,
 }
 
 impl<T> Tiling<T> {
-    /// The layout that tiles everything; [`Answer::Unsupported`] for a tiling by mode, which is
-    /// what a library without such answers.
+    /// The layout of a tiling by one layout. [`Answer::Unsupported`] for a tiling by mode, the
+    /// answer of libraries without such tilings.
     #[must_use]
-    pub fn whole(&self) -> Answer<&T> {
+    pub fn as_layout(&self) -> Answer<&T> {
         match self {
             Tiling::Layout(layout) => Answer::Got(layout),
             _ => Answer::Unsupported,

@@ -1,9 +1,9 @@
-//! Whether a layout is one-to-one, and whether it is onto a range.
+//! Whether a layout is injective, and whether it is a bijection onto a range.
 //!
-//! Invariant: the answers are exact. A layout is a bijection onto `0..n` just if its modes, sorted
-//! by stride, are compact: the smallest index that the smaller strides do not reach must itself be
-//! a stride. Injectivity in general has no such test; strides that do not nest are checked by
-//! enumeration, up to a limit.
+//! Invariant: the answers are exact. A layout is a bijection onto `0..n` if and only if its modes,
+//! sorted by stride, are compact: the smallest index that the smaller strides do not reach must
+//! itself be a stride. There is no such test of injectivity in general. Strides that do not nest
+//! are checked by enumeration, up to a limit.
 
 use super::{Layout, LayoutError};
 
@@ -14,7 +14,7 @@ impl Layout<i64> {
     /// Whether no two coordinates share an index.
     ///
     /// # Errors
-    /// [`LayoutError::TooLarge`] where strides interleave and the size is too large to enumerate.
+    /// [`LayoutError::TooLarge`] if strides interleave and the size is too large to enumerate.
     pub fn is_injective(&self) -> Result<bool, LayoutError> {
         let mut modes = self.leaves.clone();
         modes.retain(|leaf| leaf.0 > 1);
@@ -22,7 +22,7 @@ impl Layout<i64> {
         if modes.iter().any(|(_, stride)| *stride == 0) {
             return Ok(false);
         }
-        // Each stride is beyond all that the smaller ones reach together: mixed radix.
+        // Mixed radix: each stride exceeds the joint reach of the smaller ones.
         let mut reach = 0u64;
         let nested = modes.iter().all(|(extent, stride)| {
             let stride = stride.unsigned_abs();

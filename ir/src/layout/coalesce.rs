@@ -1,7 +1,8 @@
-//! Coalescing: the same function of one-dimensional indices with as few modes as possible.
+//! Coalescing: an equal function of one-dimensional indices with as few modes as possible.
 //!
-//! Invariant: `coalesce(a).at(i) == a.at(i)` for every `i < a.size()`. Modes merge only where the
-//! strides are known to continue each other, so a missing fact costs a merge, never the truth.
+//! Invariant: `coalesce(a).at(i) == a.at(i)` for every `i < a.size()`. Modes merge only if their
+//! strides are known to continue each other. A missing fact therefore prevents a merge, but the
+//! result stays correct.
 
 use super::profile::Builder;
 use super::{Layout, LayoutError, Leaves, Stride};
@@ -9,7 +10,7 @@ use crate::leaf::{Decision, Fact, Leaf};
 use crate::tuple::IntTuple;
 
 impl<L: Leaf, D: Stride<L>> Layout<L, D> {
-    /// The same function on indices below the size, flat, without modes of extent 1.
+    /// A flat layout without modes of extent 1 that equals this one on indices below the size.
     ///
     /// # Errors
     /// Overflow and the arena's limits, for symbolic leaves only.
@@ -19,7 +20,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         Ok(Layout::trusted(merge(cx, moving)?))
     }
 
-    /// Every mode coalesced on its own, down to the leaves of the profile; modes beyond it stay.
+    /// Coalesces every mode separately, down to the leaves of the profile. Modes beyond the profile
+    /// stay.
     ///
     /// # Errors
     /// [`LayoutError::Rank`] where the profile has more modes, and those of
@@ -49,7 +51,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         Layout::concat(&modes)
     }
 
-    /// The leaves merged, the last one kept even at extent 1: the same function on *every* index.
+    /// The merged leaves. The last one stays even with extent 1: the result equals this layout on
+    /// *every* index.
     #[inline]
     pub(crate) fn extending_leaves(
         &self,
@@ -68,11 +71,11 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
 }
 
 impl<L: Leaf> Layout<L> {
-    /// Whether both layouts have the same size and the same function of one-dimensional indices.
+    /// Whether both layouts have equal sizes and are equal functions of one-dimensional indices.
     ///
     /// Layouts of numbers always have an answer. For symbols, yes means equal for all their values,
-    /// no means equal for none of them; otherwise the missing fact is the first equation that
-    /// equality would require.
+    /// and no means equal for none. Otherwise the missing fact is the first equation that equality
+    /// would require.
     ///
     /// # Errors
     /// As [`Layout::coalesce_in`].
@@ -84,7 +87,7 @@ impl<L: Leaf> Layout<L> {
         let (a, b) = (self.coalesce_in(cx)?, other.coalesce_in(cx)?);
         for ((n, d), (m, e)) in a.leaves.iter().zip(&b.leaves) {
             let (extents, strides) = (<L as Leaf>::eq(cx, *n, *m), <L as Leaf>::eq(cx, *d, *e));
-            // The modes before are equal: with a second element in both modes, the strides decide.
+            // The modes before are equal. If both modes have a second element, the strides decide.
             let both = |least| [n, m].iter().all(|n| L::lt(cx, L::constant(least), **n).is_true());
             if strides.is_false() && both(1) {
                 return Ok(strides);
@@ -92,8 +95,8 @@ impl<L: Leaf> Layout<L> {
             for part in [strides, extents] {
                 match part {
                     Decision::Known(true) => {}
-                    // With symbols, the mode may have one element, or the next mode may make up for
-                    // the extent.
+                    // A symbolic mode may have one element, or the next mode may make up for the
+                    // extent.
                     Decision::Known(false) if self.is_fixed() && other.is_fixed() => {
                         return Ok(part);
                     }
@@ -124,14 +127,14 @@ pub(crate) fn merge<'a, L: Leaf, D: Stride<L>>(
     Ok(merged)
 }
 
-/// As [`merge`], without moving what is large.
+/// As [`merge`], without moving large values.
 #[inline]
 pub(crate) fn merge_into<'a, L: Leaf, D: Stride<L>>(
     cx: &L::Cx,
     leaves: impl Iterator<Item = &'a (L, D)>,
     merged: &mut Leaves<L, D>,
 ) -> Result<(), LayoutError> {
-    // What the next stride must be to continue the last mode; `None` where that does not fit.
+    // The stride that would continue the last mode. `None` if it does not fit.
     let mut next: Option<D> = None;
     for &(extent, stride) in leaves {
         let continues = next.is_some_and(|next| D::same(cx, next, stride).is_true());
@@ -145,7 +148,7 @@ pub(crate) fn merge_into<'a, L: Leaf, D: Stride<L>>(
                 (extent, stride)
             }
         };
-        // A product that does not fit is no continuation: leave such modes apart.
+        // A product that does not fit continues nothing: such modes stay separate.
         next = match D::times(cx, mode.1, mode.0) {
             Ok(product) => Some(product),
             Err(LayoutError::Overflow { .. }) => None,
@@ -156,7 +159,7 @@ pub(crate) fn merge_into<'a, L: Leaf, D: Stride<L>>(
 }
 
 impl<D: Stride<i64>> Layout<i64, D> {
-    /// The same function on indices below the size, flat, without modes of extent 1.
+    /// A flat layout without modes of extent 1 that equals this one on indices below the size.
     #[must_use]
     #[inline]
     pub fn coalesce(&self) -> Self {
@@ -164,7 +167,8 @@ impl<D: Stride<i64>> Layout<i64, D> {
         self.coalesce_in(&()).unwrap_or_else(|_| self.clone())
     }
 
-    /// Every mode coalesced on its own, down to the leaves of the profile; modes beyond it stay.
+    /// Coalesces every mode separately, down to the leaves of the profile. Modes beyond the profile
+    /// stay.
     ///
     /// ```
     /// # use carbyne_ir::{layout::Layout, tuple::IntTuple};
@@ -180,7 +184,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
         self.coalesce_by_in(&(), profile)
     }
 
-    /// Every mode of the outermost tuple coalesced on its own.
+    /// Coalesces every mode of the outermost tuple separately.
     #[must_use]
     pub fn coalesce_modes(&self) -> Self {
         if self.profile.is_leaf() {

@@ -1,15 +1,14 @@
-//! What two layouts have in common: the longest run of elements that are consecutive in both.
+//! Common vectors of two layouts: the longest run of elements that are consecutive in both.
 //!
-//! Invariant: with `r = max_common_layout(a, b)`, `a.at(r.at(i)) == i == b.at(r.at(i))` below its
-//! size, which is `max_common_vector(a, b)`: that many elements can be copied from one to the other
-//! at once. Of symbols it is the longest run that is known: whatever they are, these elements are
-//! consecutive.
+//! Invariant: let `r = max_common_layout(a, b)`. Then `a.at(r.at(i)) == i == b.at(r.at(i))` below
+//! its size `max_common_vector(a, b)`: one copy instruction could move this number of elements.
+//! With symbols, the result is the longest run known to be consecutive for all their values.
 
 use super::{Layout, LayoutError};
 use crate::leaf::Leaf;
 
 impl<L: Leaf> Layout<L> {
-    /// The coordinates, as one-dimensional indices, of the longest common run from 0 on.
+    /// The coordinates, as one-dimensional indices, of the longest common run that starts at 0.
     ///
     /// # Errors
     /// [`LayoutError::NeedsFact`], overflow.
@@ -21,7 +20,7 @@ impl<L: Leaf> Layout<L> {
         let inverse = other.right_inverse_in(cx)?;
         let common = match self.compose_in(cx, &inverse) {
             Ok(common) => common.coalesce_in(cx)?,
-            // Whole modes of the inverse clash: what its first mode alone has in common is left.
+            // Whole modes of the inverse clash: only the common part of its first mode is left.
             Err(LayoutError::Indivisible(_)) => {
                 let (extent, stride) = inverse.leaves[0];
                 let first = Layout::of_mode(extent, stride)?;
@@ -51,7 +50,7 @@ impl<L: Leaf> Layout<L> {
 }
 
 impl Layout<i64> {
-    /// The coordinates, as one-dimensional indices, of the longest common run from 0 on.
+    /// The coordinates, as one-dimensional indices, of the longest common run that starts at 0.
     ///
     /// # Errors
     /// Overflow.

@@ -1,9 +1,9 @@
-//! Complement: the layout of what another layout leaves out.
+//! Complement: the layout of the indices that another layout leaves out.
 //!
-//! Invariant: the complement is ordered (its indices increase) and meets the image of the layout in
-//! 0 only; sums of an index of each are all different. Where every stride is a multiple of the
-//! reach (extent times stride) of the mode before it, the two together are a bijection onto a range
-//! that holds `0..cotarget`.
+//! Invariant: the complement is ordered (its indices increase), and its image shares only 0 with
+//! the image of the layout. All sums of one index of each are different. If every stride is a
+//! multiple of the reach (extent times stride) of the mode before it, the layout and its complement
+//! together are a bijection onto a range that contains `0..cotarget`.
 
 use super::shapes::ceil_div_in;
 use super::{Layout, LayoutError, Leaves};
@@ -11,12 +11,12 @@ use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
 
 impl<L: Leaf> Layout<L> {
-    /// The complement with respect to `0..cotarget`. A tuple is divided mode by mode, rounding each
-    /// quotient up: `complement(8:1, (3,5,32))` is `64:8`.
+    /// The complement with respect to `0..cotarget`. A tuple `cotarget` is divided mode by mode,
+    /// and each quotient is rounded up: `complement(8:1, (3,5,32))` is `64:8`.
     ///
     /// # Errors
-    /// [`LayoutError::NotInjective`] where modes overlap, [`LayoutError::NegativeStride`], and
-    /// [`LayoutError::NeedsFact`] where the order of the strides depends on symbols.
+    /// [`LayoutError::NotInjective`] if modes overlap, [`LayoutError::NegativeStride`], and
+    /// [`LayoutError::NeedsFact`] if the order of the strides depends on symbols.
     #[inline]
     pub fn complement_in(
         &self,
@@ -43,7 +43,8 @@ impl<L: Leaf> Layout<L> {
         Ok(layout)
     }
 
-    /// The gaps between the modes by increasing stride; gives the reach of the last of them.
+    /// Collects the gaps between the modes by increasing stride. Returns the reach of the last
+    /// mode.
     #[inline]
     pub(crate) fn gaps(&self, cx: &L::Cx, gaps: &mut Leaves<L>) -> Result<L, LayoutError> {
         let mut modes = Leaves::new();
@@ -51,7 +52,7 @@ impl<L: Leaf> Layout<L> {
         sort(cx, &mut modes)?;
         let mut current = L::constant(1);
         for &(extent, stride) in &modes {
-            // Strides below the reach of the modes before it would hit their indices again.
+            // A stride below the reach of the modes before would hit their indices again.
             if L::lt(cx, stride, current).require()? {
                 return Err(LayoutError::NotInjective { layout: self.display_in(cx) });
             }
@@ -62,7 +63,7 @@ impl<L: Leaf> Layout<L> {
     }
 }
 
-/// Appends a mode, coalescing.
+/// Appends a mode and coalesces.
 #[inline]
 fn push<L: Leaf>(
     cx: &L::Cx,
@@ -84,7 +85,7 @@ fn push<L: Leaf>(
     Ok(())
 }
 
-/// Sorts moving leaves by increasing stride; there are few.
+/// Sorts the moving leaves by increasing stride. There are few.
 #[inline]
 fn sort<L: Leaf>(cx: &L::Cx, leaves: &mut [(L, L)]) -> Result<(), LayoutError> {
     for k in 0..leaves.len() {
@@ -104,8 +105,8 @@ fn sort<L: Leaf>(cx: &L::Cx, leaves: &mut [(L, L)]) -> Result<(), LayoutError> {
 }
 
 impl Layout<i64> {
-    /// The complement with respect to `0..cotarget`. A tuple is divided mode by mode, rounding each
-    /// quotient up: `complement(8:1, (3,5,32))` is `64:8`.
+    /// The complement with respect to `0..cotarget`. A tuple `cotarget` is divided mode by mode,
+    /// and each quotient is rounded up: `complement(8:1, (3,5,32))` is `64:8`.
     ///
     /// ```
     /// # use carbyne_ir::layout::Layout;
@@ -115,7 +116,7 @@ impl Layout<i64> {
     /// ```
     ///
     /// # Errors
-    /// [`LayoutError::NotInjective`] where modes overlap, [`LayoutError::NegativeStride`].
+    /// [`LayoutError::NotInjective`] if modes overlap, [`LayoutError::NegativeStride`].
     pub fn complement(&self, cotarget: impl Into<IntTuple>) -> Result<Layout<i64>, LayoutError> {
         self.complement_in(&(), cotarget)
     }

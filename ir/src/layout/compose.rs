@@ -1,20 +1,21 @@
 //! Composition of layouts: `compose(a, b)` is the layout of `a ∘ b`.
 //!
 //! Invariant: `compose(a, b).at(i) == a.at(b.at(i))` for every `i < b.size()`, and every coordinate
-//! of `b` is one of the result. Composition is partial: where the steps of `b` straddle a mode of
-//! `a` we return [`LayoutError::Indivisible`], naming both modes, and never a wrong layout.
+//! of `b` is a coordinate of the result. Composition is partial: if the steps of `b` straddle a
+//! mode of `a`, the result is [`LayoutError::Indivisible`], which names both modes.
 //!
-//! Reasoning. `a`, coalesced, writes an index in mixed radix, one digit for each mode, the last
-//! digit without bound. Every leaf of `b` is a *piece* `rate * i` with `i < extent`. Walking the
-//! modes of `a` with extent `s`: `rate = q * s + m` sends `m * i` to this digit and `q * i` onward,
-//! which is exact as long as *all* pieces together never carry: the sum of `m * (extent - 1)` stays
-//! below `s`. A piece that would carry alone, with `m` dividing `s`, is split after `s / m` steps:
-//! the outer part moves in whole multiples of `s`. This admits every composition with divisible
-//! strides, also those where no carry can happen for reasons of size (`(8,8):(8,1) ∘ 3:3`).
-//! What this refuses over plain numbers, `enumerate.rs` looks at index by index.
+//! Algorithm: the coalesced `a` writes an index in mixed radix, with one digit for each mode; the
+//! last digit is unbounded. Every leaf of `b` is a *piece* `rate * i` with `i < extent`. The modes
+//! of `a` are visited in order. At a mode with extent `s`, `rate = q * s + m` adds `m * i` to this
+//! digit and passes `q * i` on. This is exact if *all* pieces together never carry: the sum of
+//! `m * (extent - 1)` stays below `s`. A piece that would carry alone, with `m` dividing `s`, is
+//! split after `s / m` steps; the outer part moves in whole multiples of `s`. This admits every
+//! composition with divisible strides, and also those in which the sizes prevent a carry
+//! (`(8,8):(8,1) ∘ 3:3`). If these rules refuse a composition of plain numbers, `enumerate.rs`
+//! checks it index by index.
 //!
-//! A negative rate walks the same digits downwards: indices below zero are the mirror image of
-//! those above, `a.at(-i) == -a.at(i)`. Leaves of both signs together borrow, and are enumerated.
+//! A negative rate walks the digits downwards: `a.at(-i) == -a.at(i)`. If leaves with both signs
+//! meet, they borrow; such compositions are enumerated, too.
 
 use super::profile::{Builder, Token};
 use super::{Layout, LayoutError, Leaves, Stride, Tiler};
@@ -26,8 +27,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// The layout of `self ∘ inner`.
     ///
     /// # Errors
-    /// [`LayoutError::Indivisible`] where the result is no layout, [`LayoutError::NeedsFact`] where
-    /// that depends on symbols.
+    /// [`LayoutError::Indivisible`] if the result is not a layout, [`LayoutError::NeedsFact`] if
+    /// this depends on symbols.
     pub fn compose_in(&self, cx: &L::Cx, inner: &Layout<L>) -> Result<Self, LayoutError> {
         let mut outer = Leaves::new();
         self.extending_leaves(cx, &mut outer)?;
@@ -37,7 +38,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         compose_leaves(cx, &outer, &outer, inner).or_else(|error| self.undivided(inner, error))
     }
 
-    /// Beyond the rule of divisibility there are a few more layouts, found one by one.
+    /// Some compositions are layouts although no rule of divisibility admits them; enumeration
+    /// finds these.
     #[cold]
     fn undivided(&self, inner: &Layout<L>, error: LayoutError) -> Result<Self, LayoutError> {
         match error {
@@ -46,10 +48,10 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         }
     }
 
-    /// Composition of every mode with its own tiler; modes that no tiler reaches are dropped.
+    /// Composes every mode with its own tiler. Modes without a tiler are dropped.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_in`], and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of [`Layout::compose_in`], and [`LayoutError::Rank`] for too many tilers.
     pub fn compose_by_mode_in(
         &self,
         cx: &L::Cx,
@@ -58,10 +60,10 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         tiler.into().transform(self, 0, true, &mut |mode, tile| mode.compose_in(cx, tile))
     }
 
-    /// The same function under another shape of the same or a smaller size.
+    /// An equal function with another shape, whose size is equal or smaller.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_in`].
+    /// The errors of [`Layout::compose_in`].
     pub fn with_shape_in(
         &self,
         cx: &L::Cx,
@@ -72,7 +74,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
 }
 
 impl<L: Leaf> Layout<L> {
-    /// The layout behind a single mode: every stride times the one of that mode.
+    /// This layout composed with a single mode in front: every stride is multiplied by the stride
+    /// of that mode.
     #[inline]
     fn scaled<D: Stride<L>>(&self, cx: &L::Cx, by: D) -> Result<Layout<L, D>, LayoutError> {
         let mut result = Layout { profile: self.profile.clone(), leaves: Leaves::new() };
@@ -84,8 +87,8 @@ impl<L: Leaf> Layout<L> {
     }
 }
 
-/// Composes leaves, taken as they are, with a layout. What a leaf of extent 1 steps by, which is
-/// nobody's business, follows from `beyond`.
+/// Composes leaves, which are not coalesced first, with a layout. `beyond` determines the stride of
+/// a leaf of extent 1, which no coordinate uses.
 pub(crate) fn compose_leaves<L: Leaf, D: Stride<L>>(
     cx: &L::Cx,
     outer: &[(L, D)],
@@ -126,7 +129,7 @@ pub(crate) fn compose_leaves<L: Leaf, D: Stride<L>>(
 }
 
 /// A part `rate * i`, `i < extent`, of the index that a leaf of the inner layout produces, in units
-/// of the digit under consideration; `stride` is what the digits before it contribute.
+/// of the current digit. `stride` is the contribution of the digits before.
 #[derive(Copy, Clone)]
 struct Piece<L, D> {
     extent: L,
@@ -136,21 +139,21 @@ struct Piece<L, D> {
 
 struct Walk<'a, L: Leaf, D: Stride<L>> {
     cx: &'a L::Cx,
-    /// The modes of the outer layout but for the last.
+    /// The modes of the outer layout except the last.
     digits: &'a [(L, D)],
     beyond: &'a [(L, D)],
     /// The stride of the last mode.
     last: D,
-    /// For each digit the largest value that the leaves so far give it together.
+    /// For each digit, the largest sum of the leaves so far.
     reach: SmallVec<[L; 8]>,
     /// Whether the leaves so far walk downwards.
     sign: Option<bool>,
-    /// Of the leaf under way, fastest first.
+    /// The pieces of the current leaf, fastest first.
     pieces: SmallVec<[Piece<L, D>; 8]>,
 }
 
 impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
-    /// Composes one leaf of the inner layout, and says how many leaves it became.
+    /// Composes one leaf of the inner layout. Returns the number of resulting leaves.
     fn leaf(&mut self, extent: L, stride: L, out: &mut Leaves<L, D>) -> Result<usize, LayoutError> {
         let cx = self.cx;
         if extent.known() == Some(1) {
@@ -187,7 +190,7 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
             if down {
                 step = D::times(cx, step, L::constant(-1))?;
             }
-            // Adjoining pieces may continue each other.
+            // Adjacent pieces may continue each other.
             if let Some(before) = out[first..].last_mut() {
                 let next = D::times(cx, before.1, before.0);
                 if next.is_ok_and(|next| D::same(cx, next, step).is_true()) {
@@ -203,14 +206,15 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
         Ok(out.len() - first)
     }
 
-    /// The stride beyond its extent of a leaf that never moves; any would do.
+    /// The stride of a leaf that never moves, which applies beyond its extent only. Any stride
+    /// would be correct.
     fn beyond(&self, stride: L) -> Result<D, LayoutError> {
         let Some(mut rate) = stride.known() else { return Ok(D::zero()) };
         for (s, _) in self.beyond {
             let Some(s) = s.known() else { return Ok(D::zero()) };
             rate = rate.signum() * i64::ceil_div(&(), rate.checked_abs().unwrap_or(0), s)?;
         }
-        // A product that does not fit is of no use to anybody.
+        // A product that does not fit is useless.
         Ok(D::times(self.cx, self.last, L::constant(rate)).unwrap_or_else(|_| D::zero()))
     }
 
@@ -252,7 +256,7 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
             let turn = turn_of(cx, m, s)?.map_err(|needs| clash(either(&fits, needs)))?;
             let divides = L::divides(cx, turn, piece.extent);
             if !divides.is_true() {
-                // Either would do: that whole turns fit the piece, or whole pieces the turn.
+                // Either is sufficient: whole turns fit the piece, or whole pieces fit the turn.
                 let span = reach_of(cx, m, piece.extent)?;
                 let within = span.map_or(Decision::Known(false), |r| L::divides(cx, r, s));
                 let contains = either(&divides, within);
@@ -277,7 +281,7 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
         Ok(())
     }
 
-    /// Moves piece `at`, whose numbers are constant, past digit `k`.
+    /// Moves piece `at`, which has constant numbers, past digit `k`.
     #[inline]
     fn split(&mut self, k: usize, at: usize, split: Split) -> Result<(), LayoutError> {
         let cx = self.cx;
@@ -304,7 +308,7 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
         Ok(())
     }
 
-    /// Refuses leaves that carry together though each of them does not.
+    /// Refuses leaves that carry only together.
     fn check_joint(&self, inner: &Layout<L>) -> Result<(), LayoutError> {
         let cx = self.cx;
         for ((s, d), reach) in self.digits.iter().zip(&self.reach) {
@@ -312,7 +316,7 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
                 Decision::Known(true) => {}
                 Decision::Needs(fact) => return Err(LayoutError::NeedsFact { fact }),
                 Decision::Known(false) => {
-                    // Name the last leaf that moves.
+                    // The error names the last leaf that moves.
                     let moves = |(n, r): &&(L, L)| n.known() != Some(1) && r.known() != Some(0);
                     let last = inner.leaves.iter().rev().find(moves).copied();
                     let leaf = last.unwrap_or((L::constant(1), L::constant(0)));
@@ -330,22 +334,22 @@ impl<L: Leaf, D: Stride<L>> Walk<'_, L, D> {
     }
 }
 
-/// How a piece of constant numbers passes a digit: the case that the solver's inner loop is made
-/// of.
+/// The way a piece of constant numbers passes a digit. This case dominates the solver's inner loop.
 #[derive(Copy, Clone)]
 struct Split {
-    /// What goes to the digit, and what goes on.
+    /// The remainder, which goes to the digit, and the quotient, which goes on.
     m: i64,
     q: i64,
     /// The largest value that the digit gets.
     reach: i64,
-    /// Where the piece is split: after how many steps, how often, and the rate of the outer part.
+    /// How to split the piece: the steps of the inner part, the steps and the rate of the outer
+    /// part.
     turn: Option<(i64, i64, i64)>,
 }
 
 impl Split {
-    /// `None` where numbers are symbols, or where the piece does not pass: the general case says
-    /// why.
+    /// `None` if numbers are symbols or the piece does not pass; then the general case gives the
+    /// reason.
     #[inline]
     fn of_constants<L: Leaf>(rate: L, extent: L, s: L) -> Option<Split> {
         let (rate, extent, s) = (rate.known()?, extent.known()?, s.known()?);
@@ -381,8 +385,8 @@ impl<L: Leaf, D: Stride<L>> Piece<L, D> {
     }
 }
 
-/// `(m, q)` with `rate == q * s + m`. `m` is the remainder where that is known; a symbolic rate is
-/// left whole, which the check against carries judges.
+/// `(m, q)` with `rate == q * s + m`. `m` is the remainder if it is known. A symbolic rate is not
+/// split; the check against carries decides on it.
 fn split_rate<L: Leaf>(cx: &L::Cx, rate: L, s: L) -> Result<(L, L), LayoutError> {
     if rate.known().is_some() && s.known().is_some() {
         Ok((L::rem(cx, rate, s)?, L::div(cx, rate, s)?))
@@ -395,7 +399,7 @@ fn split_rate<L: Leaf>(cx: &L::Cx, rate: L, s: L) -> Result<(L, L), LayoutError>
     }
 }
 
-/// `m * steps`; `None` where it does not fit, which is beyond every extent.
+/// `m * steps`. `None` if the product does not fit; then it exceeds every extent.
 fn reach_of<L: Leaf>(cx: &L::Cx, m: L, steps: L) -> Result<Option<L>, LayoutError> {
     match L::mul(cx, m, steps) {
         Ok(reach) => Ok(Some(reach)),
@@ -404,13 +408,13 @@ fn reach_of<L: Leaf>(cx: &L::Cx, m: L, steps: L) -> Result<Option<L>, LayoutErro
     }
 }
 
-/// The number of steps of `m` that make one turn of the digit, `s / m`, if that is whole.
+/// The number `s / m` of steps of `m` that make one turn of the digit, if it is an integer.
 fn turn_of<L: Leaf>(cx: &L::Cx, m: L, s: L) -> Result<Result<L, Decision>, LayoutError> {
     let divides = L::divides(cx, m, s);
     Ok(if divides.is_true() { Ok(L::div(cx, s, m)?) } else { Err(divides) })
 }
 
-/// Of two ways to succeed that both failed, the one a fact could still open.
+/// Two alternatives failed; returns the decision that a fact could still change.
 fn either(fits: &Decision, divides: Decision) -> Decision {
     if matches!(divides, Decision::Needs(_)) { divides } else { fits.clone() }
 }
@@ -427,23 +431,23 @@ impl<D: Stride<i64>> Layout<i64, D> {
     /// ```
     ///
     /// # Errors
-    /// [`LayoutError::Indivisible`] where the result is no layout, and overflow.
+    /// [`LayoutError::Indivisible`] if the result is not a layout, and overflow.
     pub fn compose(&self, inner: &Layout<i64>) -> Result<Self, LayoutError> {
         self.compose_in(&(), inner)
     }
 
-    /// Composition of every mode with its own tiler; modes that no tiler reaches are dropped.
+    /// Composes every mode with its own tiler. Modes without a tiler are dropped.
     ///
     /// # Errors
-    /// Those of [`Layout::compose`], and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of [`Layout::compose`], and [`LayoutError::Rank`] for too many tilers.
     pub fn compose_by_mode(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.compose_by_mode_in(&(), tiler)
     }
 
-    /// The same function under another shape of the same or a smaller size.
+    /// An equal function with another shape, whose size is equal or smaller.
     ///
     /// # Errors
-    /// Those of [`Layout::compose`].
+    /// The errors of [`Layout::compose`].
     pub fn with_shape(
         &self,
         shape: impl Into<crate::tuple::IntTuple<i64>>,
@@ -453,12 +457,12 @@ impl<D: Stride<i64>> Layout<i64, D> {
 }
 
 impl<L: Leaf, D: Stride<L>> Layout<L, D> {
-    /// The layout of `self ∘ inner`, where `inner` gives coordinates: steps along an axis are
-    /// composed with the mode it names.
+    /// The layout of `self ∘ inner` for an `inner` whose indices are coordinates. Steps along an
+    /// axis are composed with the mode that the axis names.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_in`] for every mode, [`LayoutError::Rank`] where there is no such
-    /// mode, [`LayoutError::TwoAxes`] where some strides name a mode and others a mode within it.
+    /// The errors of [`Layout::compose_in`] for every mode, [`LayoutError::Rank`] if an axis names
+    /// no mode, [`LayoutError::TwoAxes`] if some strides name a mode and others a mode within it.
     pub fn compose_coord_in(
         &self,
         cx: &L::Cx,
@@ -478,7 +482,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
             }
             paths.push(path);
         }
-        // All steps along one axis are composed together, for together they may carry.
+        // All steps along one axis are composed together because they may carry together.
         let mut parts: Vec<Option<Self>> = vec![None; inner.leaves.len()];
         for path in &paths {
             let mode = path.iter().try_fold(self.clone(), |mode, k| mode.mode(*k))?;

@@ -1,10 +1,10 @@
-//! A layout under swizzles: where shared memory really keeps an element.
+//! Composed layouts: a layout with swizzles on top, as shared memory uses them.
 //!
-//! Invariant: `at(i) == swizzle(offset + layout(i))`, for every swizzle of the chain from the
-//! innermost on. Printed as `Sw<3,4,3> o 0 o (8,64):(64,1)`. Operations on the domain act on the
-//! layout under the swizzles; inverses and compositions on the other side move a swizzle through
-//! the layout, where it takes the bits of the two fields to two fields again, and are refused where
-//! it does not.
+//! Invariant: `at(i) == swizzle(offset + layout(i))`, repeated for every swizzle of the chain from
+//! the innermost to the outermost. The text form is `Sw<3,4,3> o 0 o (8,64):(64,1)`. Operations on
+//! the domain act on the layout under the swizzles. Inverses and compositions on the other side
+//! move a swizzle through the layout. This works if the layout maps the bits of the two fields to
+//! two fields again; otherwise the operation is an error.
 
 use super::slice::Holes;
 use super::{Layout, LayoutError, Swizzle, Tiler};
@@ -13,13 +13,13 @@ use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
 use std::fmt;
 
-/// The most swizzles in a chain.
+/// The maximum length of a chain of swizzles.
 pub const MAX_TWISTS: usize = 8;
 
-/// A layout whose indices are shifted by an offset and then swizzled, perhaps repeatedly.
+/// A layout whose indices are shifted by an offset and then swizzled, possibly several times.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ComposedLayout<L: Leaf = i64> {
-    /// Swizzles with the offset before each, outermost first.
+    /// The swizzles, outermost first, each with the offset that is added before.
     twists: Vec<(Swizzle, L)>,
     layout: Layout<L>,
 }
@@ -33,7 +33,7 @@ impl<L: Leaf> ComposedLayout<L> {
         ComposedLayout { twists, layout }
     }
 
-    /// `swizzle o offset o inner`. Neighbors of the same base and shift become one.
+    /// `swizzle o offset o inner`. Adjacent swizzles of equal base and shift merge.
     ///
     /// # Errors
     /// [`LayoutError::TooLarge`] for a chain of more than [`MAX_TWISTS`].
@@ -65,28 +65,28 @@ impl<L: Leaf> ComposedLayout<L> {
         &self.layout
     }
 
-    /// The swizzles with the offset before each, outermost first.
+    /// The swizzles, outermost first, each with the offset that is added before.
     #[must_use]
     pub fn twists(&self) -> &[(Swizzle, L)] {
         &self.twists
     }
 
-    /// The layout alone, if there is no swizzle and no offset.
+    /// The layout, if there is no swizzle and no offset.
     #[must_use]
     pub fn plain(&self) -> Option<&Layout<L>> {
         self.twists.is_empty().then_some(&self.layout)
     }
 
-    /// The same swizzles over another layout.
+    /// These swizzles over another layout.
     #[must_use]
     pub fn over(&self, layout: Layout<L>) -> Self {
         ComposedLayout { twists: self.twists.clone(), layout }
     }
 
-    /// Applies an operation on the domain: one that only chooses and orders coordinates.
+    /// Applies an operation on the domain, which only selects and orders coordinates.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// The errors of the operation.
     pub fn map(
         &self,
         f: impl FnOnce(&Layout<L>) -> Result<Layout<L>, LayoutError>,
@@ -94,18 +94,18 @@ impl<L: Leaf> ComposedLayout<L> {
         f(&self.layout).map(|layout| self.over(layout))
     }
 
-    /// The layout `self ∘ inner`, under the same swizzles.
+    /// The layout `self ∘ inner`, with the swizzles of `self`.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_in`].
+    /// The errors of [`Layout::compose_in`].
     pub fn compose_in(&self, cx: &L::Cx, inner: &Layout<L>) -> Result<Self, LayoutError> {
         self.map(|l| l.compose_in(cx, inner))
     }
 
-    /// Composition of every mode with its own tiler; modes that no tiler reaches are dropped.
+    /// Composes every mode with its own tiler. Modes without a tiler are dropped.
     ///
     /// # Errors
-    /// Those of [`Layout::compose_by_mode_in`].
+    /// The errors of [`Layout::compose_by_mode_in`].
     pub fn compose_by_mode_in(
         &self,
         cx: &L::Cx,
@@ -114,7 +114,8 @@ impl<L: Leaf> ComposedLayout<L> {
         self.map(|l| l.compose_by_mode_in(cx, tiler))
     }
 
-    /// The modes where the coordinate has holes; what it fixes goes into the offset.
+    /// The modes where the coordinate has holes. The index of the fixed part is added to the
+    /// offset.
     ///
     /// # Errors
     /// [`LayoutError::Incongruent`] and overflow.
@@ -129,10 +130,12 @@ impl<L: Leaf> ComposedLayout<L> {
         Ok(out)
     }
 
-    /// The layout of elements of `new` bits instead of `old`, under swizzles of such elements.
+    /// The layout of elements of `new` bits for a layout of elements of `old` bits; swizzles are
+    /// converted, too.
     ///
     /// # Errors
-    /// Those of [`Layout::recast_in`] and [`Swizzle::recast`]; an offset inside of a wide element.
+    /// The errors of [`Layout::recast_in`] and [`Swizzle::recast`]; an offset that is not a whole
+    /// number of wide elements.
     pub fn recast_in(&self, cx: &L::Cx, old: i64, new: i64) -> Result<Self, LayoutError> {
         let width = |bits: i64| {
             let wanted = "from 1 to 65536";
@@ -151,7 +154,7 @@ impl<L: Leaf> ComposedLayout<L> {
             let width = L::constant(new);
             if !L::divides(cx, width, bits).require()? {
                 let mode = format!("offset {}", offset.show(cx));
-                let reason = "it starts inside of a wide element";
+                let reason = "it starts within a wide element";
                 return Err(LayoutError::Recast { mode, factor: format!("{new}/{old}"), reason });
             }
             *offset = L::div(cx, bits, width)?;
@@ -159,7 +162,7 @@ impl<L: Leaf> ComposedLayout<L> {
         Ok(out)
     }
 
-    /// The text, its symbols named by `cx`.
+    /// The text of the layout. `cx` supplies the names of symbols.
     #[must_use]
     pub fn display_in(&self, cx: &L::Cx) -> String {
         let mut out = String::new();
@@ -171,14 +174,14 @@ impl<L: Leaf> ComposedLayout<L> {
 }
 
 impl ComposedLayout<Dim> {
-    /// The same layout over symbolic leaves, all constant.
+    /// The layout with constant leaves of type [`Dim`].
     #[must_use]
     pub fn from_fixed(composed: &ComposedLayout) -> Self {
         let twists = composed.twists.iter().map(|(swizzle, at)| (*swizzle, Dim::Const(*at)));
         ComposedLayout { twists: twists.collect(), layout: Layout::from_fixed(&composed.layout) }
     }
 
-    /// The layout with every symbol replaced by its value.
+    /// The layout with the value of every symbol.
     ///
     /// # Errors
     /// The errors of [`Layout::eval`].
@@ -194,7 +197,7 @@ impl ComposedLayout<Dim> {
 }
 
 impl ComposedLayout<i64> {
-    /// The index of the `i`-th coordinate; one that does not fit stops at the ends of `i64`.
+    /// The index of the `i`-th coordinate. An index that does not fit saturates.
     #[must_use]
     pub fn at(&self, i: i64) -> i64 {
         self.twist(self.layout.at(i))
@@ -208,7 +211,7 @@ impl ComposedLayout<i64> {
     /// The index of a coordinate.
     ///
     /// # Errors
-    /// Those of [`Layout::at_coord`].
+    /// The errors of [`Layout::at_coord`].
     pub fn at_coord(&self, coord: &IntTuple<i64>) -> Result<i64, LayoutError> {
         Ok(self.twist(self.layout.at_coord(coord)?))
     }
@@ -219,7 +222,7 @@ impl ComposedLayout<i64> {
         self.layout.size()
     }
 
-    /// A bound of how far from 0 indices lie.
+    /// An upper bound on the distance of indices from 0.
     ///
     /// # Errors
     /// Overflow.
@@ -227,32 +230,33 @@ impl ComposedLayout<i64> {
         let chain = self.twists.iter().rev();
         chain.into_iter().try_fold(self.layout.cosize(), |reach, (swizzle, offset)| {
             let moved = i64::add(&(), reach, offset.saturating_abs())?;
-            // A swizzle moves nothing out of its period.
+            // A swizzle moves no index out of its period.
             i64::add(&(), moved, swizzle.period())
         })
     }
 
-    /// The layout of elements of `new` bits instead of `old`, under swizzles of such elements.
+    /// The layout of elements of `new` bits for a layout of elements of `old` bits; swizzles are
+    /// converted, too.
     ///
     /// # Errors
-    /// Those of [`Layout::recast`] and [`Swizzle::recast`]; an offset inside of a wide element.
+    /// The errors of [`Layout::recast`] and [`Swizzle::recast`]; an offset that is not a whole
+    /// number of wide elements.
     pub fn recast(&self, old: i64, new: i64) -> Result<Self, LayoutError> {
         self.recast_in(&(), old, new)
     }
 
-    /// The layout `self ∘ inner`, under the same swizzles.
+    /// The layout `self ∘ inner`, with the swizzles of `self`.
     ///
     /// # Errors
-    /// Those of [`Layout::compose`].
+    /// The errors of [`Layout::compose`].
     pub fn compose(&self, inner: &Layout<i64>) -> Result<Self, LayoutError> {
         self.compose_in(&(), inner)
     }
 
-    /// The layout `self ∘ inner`, where `inner` is swizzled too: its swizzles move through this
-    /// layout.
+    /// The layout `self ∘ inner` for a swizzled `inner`: its swizzles move through this layout.
     ///
     /// # Errors
-    /// Those of [`Layout::compose`] and [`Swizzle::through`]; [`LayoutError::Swizzled`] for an
+    /// The errors of [`Layout::compose`] and [`Swizzle::through`]; [`LayoutError::Swizzled`] for an
     /// offset that cannot be moved.
     pub fn compose_twisted(&self, inner: &Self) -> Result<Self, LayoutError> {
         let Some((&(swizzle, offset), _)) = inner.twists.split_first() else {
@@ -260,7 +264,7 @@ impl ComposedLayout<i64> {
         };
         let rest = ComposedLayout { twists: inner.twists[1..].to_vec(), ..inner.clone() };
         let moved = swizzle.through(&self.layout)?;
-        // An offset moves through what is linear.
+        // An offset moves through a linear layout.
         let shift = match (offset, self.layout.coalesce().leaves()) {
             (0, _) => 0,
             (_, [(_, stride)]) => i64::mul(&(), offset, *stride)?,
@@ -277,19 +281,19 @@ impl ComposedLayout<i64> {
         Ok(out)
     }
 
-    /// A layout that this one undoes: `self.at(result.at(i)) == i`.
+    /// A layout `r` with `self.at(r.at(i)) == i` below its size.
     ///
     /// # Errors
-    /// [`LayoutError::Swizzled`] where offsets or swizzles stand in the way.
+    /// [`LayoutError::Swizzled`] if an offset or a swizzle cannot be inverted.
     pub fn right_inverse(&self) -> Result<Self, LayoutError> {
         self.inverse("the right inverse", self.layout.right_inverse())
     }
 
-    /// The layout that undoes this one on its image.
+    /// The layout that inverts this one on its image.
     ///
     /// # Errors
-    /// Those of [`Layout::left_inverse`]; [`LayoutError::Swizzled`] where offsets or swizzles stand
-    /// in the way.
+    /// The errors of [`Layout::left_inverse`]; [`LayoutError::Swizzled`] if an offset or a swizzle
+    /// cannot be inverted.
     pub fn left_inverse(&self) -> Result<Self, LayoutError> {
         self.inverse("the left inverse", self.layout.left_inverse()?)
     }
@@ -297,7 +301,7 @@ impl ComposedLayout<i64> {
     fn inverse(&self, what: &'static str, layout: Layout) -> Result<Self, LayoutError> {
         let size = layout.size();
         let mut out = ComposedLayout::from(layout.clone());
-        // The outermost swizzle is undone first, and moves out through the inverse.
+        // The outermost swizzle is inverted first, and moves out through the inverse.
         for (swizzle, offset) in &self.twists {
             if *offset != 0 || !swizzle.permutes_below(size) {
                 return Err(LayoutError::Swizzled { what, layout: self.to_string() });
@@ -316,7 +320,7 @@ impl ComposedLayout<i64> {
         if self.twists == other.twists && self.twists.iter().all(|t| t.1 == 0) && n <= 1 {
             return Ok(n);
         }
-        // A swizzle keeps runs of its base together, where they begin at a multiple.
+        // A swizzle keeps runs of `1 << base` elements together if they begin at a multiple.
         let mut most = n;
         for (swizzle, offset) in self.twists.iter().chain(&other.twists) {
             if *offset != 0 {
@@ -329,7 +333,7 @@ impl ComposedLayout<i64> {
         Ok(crate::leaf::gcd(n, most).max(1))
     }
 
-    /// The length of a run and the coordinates of its elements, from 0 on.
+    /// The coordinates of the longest run that is consecutive in both layouts and starts at 0.
     ///
     /// # Errors
     /// Overflow.

@@ -1,11 +1,10 @@
-//! Division: a layout split into tiles and what iterates over them.
+//! Division: splits a layout into tiles and a layout that iterates over the tiles.
 //!
-//! Invariant: where the tile cuts `a` evenly, `logical_divide(a, t)` is `a ∘ (t, complement(t))`:
-//! mode 0 is `a ∘ t`, mode 1 walks over the tiles. A ragged tile is kept whole and runs past the
-//! end of its mode: the result is then that composition for `a` with the extents of its modes
-//! rounded up to whole tiles, so coordinates inside of `a` have the indices they have in `a`, and
-//! predicates take care of the others. `(10,7):(7,1) / 3` is `(3,(4,7)):(7,(21,1))`: element
-//! `(i,(j,k))` is row `i + 3j`.
+//! Invariant: if the tile cuts `a` evenly, `logical_divide(a, t)` is `a ∘ (t, complement(t))`: mode
+//! 0 is `a ∘ t`, mode 1 iterates over the tiles. A partial tile is kept whole and runs past the end
+//! of its mode. The result is then this composition for `a` with the extents of its modes rounded
+//! up to whole tiles. Coordinates inside of `a` keep their indices, and predicates exclude the
+//! others. `(10,7):(7,1) / 3` is `(3,(4,7)):(7,(21,1))`: element `(i,(j,k))` is row `i + 3j`.
 
 use super::compose::compose_leaves;
 use super::{Layout, LayoutError, Leaves, Stride, Tiler};
@@ -16,7 +15,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// Each tiled mode becomes (tile, rest).
     ///
     /// # Errors
-    /// Those of composition and complement, and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of composition and complement, and [`LayoutError::Rank`] for too many tilers.
     pub fn logical_divide_in(
         &self,
         cx: &L::Cx,
@@ -25,10 +24,10 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         tiler.into().transform(self, 0, false, &mut |mode, tile| divide(cx, mode, tile))
     }
 
-    /// As [`Layout::logical_divide_in`], with all tiles gathered in mode 0 and all rests in mode 1.
+    /// As [`Layout::logical_divide_in`], with all tiles in mode 0 and all rests in mode 1.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide_in`].
+    /// The errors of [`Layout::logical_divide_in`].
     pub fn zipped_divide_in(
         &self,
         cx: &L::Cx,
@@ -38,10 +37,10 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         unzip(&self.logical_divide_in(cx, tiler.clone())?, &tiler)
     }
 
-    /// As [`Layout::zipped_divide_in`], with the rests as modes of their own: `(tile, rest, rest)`.
+    /// As [`Layout::zipped_divide_in`], with the rests as separate modes: `(tile, rest, rest)`.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide_in`].
+    /// The errors of [`Layout::logical_divide_in`].
     pub fn tiled_divide_in(
         &self,
         cx: &L::Cx,
@@ -50,10 +49,10 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         self.zipped_divide_in(cx, tiler)?.unpacked(false)
     }
 
-    /// As [`Layout::tiled_divide_in`], with the tiles as modes of their own too.
+    /// As [`Layout::tiled_divide_in`], with the tiles as separate modes, too.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide_in`].
+    /// The errors of [`Layout::logical_divide_in`].
     pub fn flat_divide_in(
         &self,
         cx: &L::Cx,
@@ -62,7 +61,8 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         self.zipped_divide_in(cx, tiler)?.unpacked(true)
     }
 
-    /// The second of two modes, and perhaps the first, replaced by what it consists of.
+    /// Replaces the second of two modes, and if `both` the first one too, by the modes that it
+    /// consists of.
     pub(crate) fn unpacked(&self, both: bool) -> Result<Self, LayoutError> {
         let (first, second) = (self.mode(0)?, self.mode(1)?);
         // A single mode stays within its tuple, as in CuTe.
@@ -87,7 +87,8 @@ fn divide<L: Leaf, D: Stride<L>>(
     };
     let rest = tile.complement_in(cx, target)?;
     let both = Layout::concat(&[tile.clone(), rest])?;
-    // What of the tile is left at each mode; a mode that it does not fill evenly is rounded up.
+    // The part of the tile that is left at each mode. A mode that the tile does not fill evenly is
+    // rounded up.
     let mut left = tile.gaps(cx, &mut Leaves::new())?;
     let (one, n) = (L::constant(1), modes.len());
     let mut ragged = false;
@@ -108,7 +109,8 @@ fn divide<L: Leaf, D: Stride<L>>(
     layout.compose_in(cx, &both)
 }
 
-/// Gathers the first halves of the divided modes, and the second halves with the modes left alone.
+/// Gathers the first halves of the divided modes, and the second halves together with the undivided
+/// modes.
 pub(crate) fn unzip<L: Leaf, D: Stride<L>>(
     divided: &Layout<L, D>,
     tiler: &Tiler<L>,
@@ -140,31 +142,31 @@ impl<D: Stride<i64>> Layout<i64, D> {
     /// ```
     ///
     /// # Errors
-    /// Those of composition and complement, and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of composition and complement, and [`LayoutError::Rank`] for too many tilers.
     pub fn logical_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.logical_divide_in(&(), tiler)
     }
 
-    /// As [`Layout::logical_divide`], with all tiles gathered in mode 0 and all rests in mode 1.
+    /// As [`Layout::logical_divide`], with all tiles in mode 0 and all rests in mode 1.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide`].
+    /// The errors of [`Layout::logical_divide`].
     pub fn zipped_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.zipped_divide_in(&(), tiler)
     }
 
-    /// As [`Layout::zipped_divide`], with the rests as modes of their own: `(tile, rest, rest)`.
+    /// As [`Layout::zipped_divide`], with the rests as separate modes: `(tile, rest, rest)`.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide`].
+    /// The errors of [`Layout::logical_divide`].
     pub fn tiled_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.tiled_divide_in(&(), tiler)
     }
 
-    /// As [`Layout::tiled_divide`], with the tiles as modes of their own too.
+    /// As [`Layout::tiled_divide`], with the tiles as separate modes, too.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_divide`].
+    /// The errors of [`Layout::logical_divide`].
     pub fn flat_divide(&self, tiler: impl Into<Tiler<i64>>) -> Result<Self, LayoutError> {
         self.flat_divide_in(&(), tiler)
     }

@@ -1,22 +1,23 @@
-//! Compositions that no rule of divisibility admits, found index by index.
+//! Composition by enumeration, for cases that no rule of divisibility admits.
 //!
-//! Composition of constant layouts is decided completely up to [`MAX_ENUMERATED`] coordinates. Two
-//! facts make that possible. A function of `0..n` is a layout of size `n` in at most one coalesced
-//! way, found greedily: the first mode must be as long as the values grow linearly. And a layout
-//! whose profile refines that of `b` is a sum of one function for each leaf of `b`; these are
-//! determined by the coordinates that move one leaf alone.
+//! Composition of constant layouts is decided completely for up to [`MAX_ENUMERATED`] coordinates,
+//! by two facts. First, a function on `0..n` is a layout of size `n` in at most one coalesced way.
+//! A greedy search finds it: the first mode must be as long as the values grow linearly. Second, a
+//! layout whose profile refines that of `b` is a sum of one function for each leaf of `b`. The
+//! coordinates that move only one leaf determine its function.
 //!
-//! Example: `(2,2,2):(1,5,7) ∘ (2,2):(3,1)` is `(2,2):(6,1)`, though the steps of 3 carry.
+//! Example: `(2,2,2):(1,5,7) ∘ (2,2):(3,1)` is `(2,2):(6,1)`, although the steps of 3 carry.
 
 use super::profile::{Builder, Token};
 use super::{Layout, Leaves, Stride};
 use crate::leaf::Leaf;
 
-/// The largest size of a right operand that is enumerated.
+/// The largest size of a right operand for enumeration.
 pub(crate) const MAX_ENUMERATED: i64 = 1 << 14;
 
 impl<L: Leaf, D: Stride<L>> Layout<L, D> {
-    /// `self ∘ inner` if that is a layout, all numbers are constant, and there are few of them.
+    /// `self ∘ inner` if it is a layout, all numbers are constant, and the size is within the
+    /// limit.
     #[cold]
     pub(crate) fn enumerated(&self, inner: &Layout<L>) -> Option<Self> {
         let constant = |leaves: &[(L, D)]| -> Option<Leaves<i64>> {
@@ -58,7 +59,8 @@ fn by_enumeration(a: &Layout, b: &Layout) -> Option<Layout> {
     (0..b.size()).all(|i| result.at(i) == a.at(b.at(i))).then_some(result)
 }
 
-/// The modes of the layout of size `n` that agrees with `f` along each of them, if there is one.
+/// The modes of the layout of size `n` that equals `f`, checked along each mode. `None` if no
+/// layout does.
 fn layout_of(n: i64, f: impl Fn(i64) -> i64) -> Option<Leaves<i64>> {
     let mut modes = Leaves::new();
     let mut done = 1;
@@ -68,7 +70,7 @@ fn layout_of(n: i64, f: impl Fn(i64) -> i64) -> Option<Leaves<i64>> {
         while done * extent < n && i64::checked_mul(extent, stride) == Some(f(done * extent)) {
             extent += 1;
         }
-        // No step can be shorter: the next mode would continue it.
+        // A shorter step is impossible: the next mode would continue it.
         done *= extent;
         if n % done != 0 {
             return None;

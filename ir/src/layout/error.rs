@@ -1,7 +1,7 @@
-//! Why an operation of the layout algebra refuses, with a code a person can look up.
+//! Errors of the layout algebra, with stable codes.
 //!
-//! Invariant: every refusal names the modes, the limit or the missing fact; no operation answers
-//! with a wrong layout instead. The codes are the L family and never change their meaning.
+//! Invariant: every error names the modes, the limit or the missing fact. No operation returns a
+//! wrong layout instead. The codes are the L family; a code never changes its meaning.
 
 use crate::fact::Fact;
 use std::fmt;
@@ -14,14 +14,14 @@ pub struct Clash {
     pub outer: String,
     /// The mode of the inner (right) layout, as `extent:stride`.
     pub inner: String,
-    /// What would make them divide, as an action.
+    /// A change that makes them divide, as an action.
     pub fix: String,
 }
 
 impl fmt::Display for Clash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Clash { outer, inner, .. } = self;
-        write!(f, "mode `{inner}` splits mode `{outer}` unevenly, so the result is no layout")
+        write!(f, "mode `{inner}` splits mode `{outer}` unevenly, so the result is not a layout")
     }
 }
 
@@ -47,8 +47,8 @@ pub enum Obstacle {
         /// The digit.
         digit: (i64, i64),
     },
-    /// Another run split the digits of the run of this step.
-    #[error("a run of step {0} was split by another")]
+    /// Another run split the digits of the run with this step.
+    #[error("another run splits the run of step {0}")]
     RunSplit(i64),
     /// A run of `run` elements ends within a digit of another run.
     #[error("a run of {run} ends inside a digit of {digit}")]
@@ -59,19 +59,23 @@ pub enum Obstacle {
         digit: i64,
     },
     /// Two runs require one element in two places.
-    #[error("elements {apart} apart would need the strides {} and {} at once", strides.0, strides.1)]
+    #[error(
+        "elements {apart} apart would need the strides {} and {} at once",
+        strides.0,
+        strides.1
+    )]
     TwoStrides {
         /// The distance of the elements in the column-major index.
         apart: i64,
         /// The stride that each run requires.
         strides: (i64, i64),
     },
-    /// Two runs require two elements in one place, or the strides of the runs leave a gap.
+    /// Two runs require one place for two elements, or the strides of the runs leave a gap.
     #[error("two directions of the tensor would both be consecutive (stride {0})")]
     TwoDirections(i64),
 }
 
-/// A refusal of the layout algebra or of the symbolic arithmetic under it.
+/// An error of the layout algebra or of its symbolic arithmetic.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LayoutError {
@@ -81,7 +85,7 @@ pub enum LayoutError {
     /// A number does not fit in 64 bits.
     #[error("{what} does not fit in 64 bits")]
     Overflow {
-        /// The quantity that was being computed.
+        /// The quantity whose computation overflowed.
         what: &'static str,
     },
     /// Shape and stride, or shape and coordinate, are nested differently.
@@ -92,20 +96,20 @@ pub enum LayoutError {
         /// The stride or coordinate.
         other: String,
     },
-    /// A mode that is not there, or an operand with too many modes.
-    #[error("mode {mode} is wanted of a layout with {rank} modes")]
+    /// A mode that does not exist, or an operand with too many modes.
+    #[error("mode {mode} is requested, but the layout has {rank} modes")]
     Rank {
-        /// The number of the mode, from zero.
+        /// The number of the requested mode, from zero.
         mode: usize,
-        /// How many modes there are.
+        /// The number of modes.
         rank: usize,
     },
-    /// Text that is no tuple or layout.
+    /// A text that is not a tuple or layout.
     #[error("expected {expected} at byte {at}")]
     Parse {
         /// Byte offset into the text.
         at: usize,
-        /// What would have been right there.
+        /// The text that is expected there.
         expected: &'static str,
     },
     /// Nesting beyond the limit.
@@ -114,24 +118,24 @@ pub enum LayoutError {
         /// The limit.
         limit: usize,
     },
-    /// A structure beyond its size limit.
+    /// A structure that exceeds its size limit.
     #[error("{what} is larger than the limit of {limit}")]
     TooLarge {
-        /// What grew too large.
+        /// The structure.
         what: &'static str,
         /// The limit.
         limit: usize,
     },
-    /// The answer depends on a fact about symbols that is not known.
+    /// The result depends on an unknown fact about symbols.
     #[error("cannot decide without knowing `{fact}`")]
     NeedsFact {
         /// The fact that would decide.
         fact: Fact,
     },
     /// An injective layout was required.
-    #[error("layout `{layout}` sends two coordinates to one index")]
+    #[error("layout `{layout}` maps two coordinates to one index")]
     NotInjective {
-        /// The layout or the offending mode.
+        /// The layout or the mode at fault.
         layout: String,
     },
     /// An extent below one.
@@ -146,54 +150,54 @@ pub enum LayoutError {
         /// The divisor.
         divisor: String,
     },
-    /// A negative stride where only non-negative ones have a meaning.
+    /// A negative stride where only non-negative strides are supported.
     #[error("mode `{mode}` has a negative stride")]
     NegativeStride {
         /// The mode, as `extent:stride`.
         mode: String,
     },
-    /// A variable without a value, or whose declared range is empty.
+    /// A variable without a value, or with an empty range.
     #[error("variable `{name}` {reason}")]
     Variable {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The defect of the variable.
         reason: &'static str,
     },
-    /// A stride that would step along two axes at once.
-    #[error("the strides `{a}` and `{b}` step along different axes, and their sum is no stride")]
+    /// A stride that would step along two axes of a coordinate.
+    #[error("the strides `{a}` and `{b}` step along different axes, so their sum is not a stride")]
     TwoAxes {
         /// One stride.
         a: String,
         /// The other.
         b: String,
     },
-    /// Elements of one width that do not fill, or are not, whole elements of another.
+    /// Elements of one width that are not whole elements of another width.
     #[error("mode `{mode}` cannot be recast by a factor of {factor}: {reason}")]
     Recast {
         /// The mode, as `extent:stride`.
         mode: String,
-        /// How many of the narrow elements make a wide one.
+        /// The number of narrow elements in a wide one.
         factor: String,
-        /// What is in the way.
+        /// The reason.
         reason: &'static str,
     },
-    /// An operation that has no meaning for swizzled layouts.
-    #[error("{what} of `{layout}` is no layout, swizzled or not")]
+    /// An operation whose result is not a swizzled layout.
+    #[error("{what} of `{layout}` is not a layout or a swizzled layout")]
     Swizzled {
         /// The operation.
         what: &'static str,
         /// The composed layout.
         layout: String,
     },
-    /// An argument outside of what the operation takes.
-    #[error("{what} is {found}, and must be {wanted}")]
+    /// An argument that is out of range.
+    #[error("{what} is {found}, but must be {wanted}")]
     Argument {
-        /// Which argument.
+        /// The argument.
         what: &'static str,
         /// Its value.
         found: String,
-        /// What is admitted.
+        /// The accepted values.
         wanted: &'static str,
     },
     /// A swizzle whose bit fields overlap or do not fit.
@@ -201,12 +205,12 @@ pub enum LayoutError {
     Swizzle {
         /// The swizzle, as `Sw<bits,base,shift>`.
         swizzle: String,
-        /// What is wrong with it.
+        /// The defect of the swizzle.
         reason: &'static str,
     },
-    /// A layout that is not one-to-one onto the numbers below its size.
+    /// A layout that does not map one-to-one onto the numbers below its size.
     #[error(
-        "layout `{layout}` is not one-to-one onto the numbers below its size: it has no inverse"
+        "layout `{layout}` has no inverse: it is not one-to-one onto the numbers below its size"
     )]
     NoInverse {
         /// The layout.
@@ -245,7 +249,7 @@ impl LayoutError {
         }
     }
 
-    /// What a person can do about it.
+    /// An action that fixes the error.
     #[must_use]
     pub fn help(&self) -> Option<String> {
         match self {
@@ -257,40 +261,43 @@ impl LayoutError {
                 Some(format!("state `{fact}` where the symbol is declared"))
             }
             LayoutError::NotInjective { .. } => {
-                Some("spread the modes so that no two coordinates share an index".to_owned())
+                Some("change the strides so that no two coordinates share an index".to_owned())
             }
             LayoutError::NegativeStride { mode } => {
-                Some(format!("reverse the order in which `{mode}` is walked"))
+                Some(format!("walk `{mode}` in the other direction, with a positive stride"))
             }
             LayoutError::Extent { .. } => Some("make every extent 1 or more".to_owned()),
             LayoutError::TwoAxes { .. } => {
                 Some("tile the coordinates mode by mode: give one tiler for each mode".to_owned())
             }
-            LayoutError::Recast { .. } => {
-                Some("make the elements of a wide one adjoin: a mode of stride 1 and a multiple of it".to_owned())
-            }
+            LayoutError::Recast { .. } => Some(
+                "make the parts of a wide element consecutive: give a mode stride 1, and an extent \
+                 that is a multiple of the factor"
+                    .to_owned(),
+            ),
             LayoutError::Swizzled { .. } => {
                 Some("apply the operation to the layout under the swizzle".to_owned())
             }
             LayoutError::NoInverse { .. } => {
-                Some("choose a layout that takes every number below its size once".to_owned())
+                Some("choose a layout that reaches every number below its size once".to_owned())
             }
             LayoutError::NotUnified(_) => {
-                Some("leave out a run, or let runs begin and end where modes do".to_owned())
+                Some("remove a run, or let runs begin and end at the ends of modes".to_owned())
             }
             LayoutError::Argument { what, wanted, .. } => Some(format!("make {what} {wanted}")),
             LayoutError::Overflow { .. } => Some("choose smaller extents or strides".to_owned()),
-            LayoutError::Rank { rank, .. } => Some(format!("name a mode below {rank}")),
+            LayoutError::Rank { rank, .. } => Some(format!("choose a mode below {rank}")),
             LayoutError::TooDeep { limit } => Some(format!("nest at most {limit} levels")),
             LayoutError::TooLarge { limit, .. } => Some(format!("stay within {limit}")),
             LayoutError::Divisor { .. } => Some("divide by 1 or more".to_owned()),
             LayoutError::Parse { expected, .. } => Some(format!("write {expected} there")),
             LayoutError::Variable { .. } => Some(
-                "declare it with a range that is not empty, and give it a value of that range"
+                "declare it with a non-empty range, and give it a value in this range"
                     .to_owned(),
             ),
             LayoutError::Swizzle { .. } => Some(
-                "use `Sw<bits,base,shift>` with shift at least bits, and bits + base + shift at most 62"
+                "use `Sw<bits,base,shift>` with shift at least bits, and bits + base + shift at \
+                 most 62"
                     .to_owned(),
             ),
         }
@@ -298,7 +305,7 @@ impl LayoutError {
 }
 
 impl LayoutError {
-    /// Two modes, as `extent:stride`, that do not divide one another, and what would make them.
+    /// An [`LayoutError::Indivisible`] of two modes, as `extent:stride`, with a fix.
     #[must_use]
     pub fn clash(
         outer: impl Into<String>,

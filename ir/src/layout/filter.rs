@@ -1,7 +1,7 @@
-//! Filtering: the layout without modes that never move, and the nullspace that names just those.
+//! Filtering: removes the modes that never move. The nullspace consists of exactly these modes.
 //!
-//! Invariant: `filter(a)` takes the same indices as `a`; if the moving modes are injective, each
-//! once. Invariant: `a.at(nullspace(a).at(i)) == 0`, and the two sizes multiply to that of `a`.
+//! Invariant: `filter(a)` reaches the indices of `a`, each once if the moving modes are injective.
+//! Invariant: `a.at(nullspace(a).at(i)) == 0`, and the product of the two sizes is the size of `a`.
 
 use super::coalesce::merge_into;
 use super::{Layout, LayoutError, Leaves, Stride};
@@ -9,8 +9,8 @@ use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
 
 impl<L: Leaf, D: Stride<L>> Layout<L, D> {
-    /// The layout without stride-0 modes and modes of extent 1, coalesced: its image, each index
-    /// once if the rest is injective.
+    /// The layout without stride-0 modes and modes of extent 1, coalesced. It reaches each index of
+    /// this layout, once if the remaining modes are injective.
     ///
     /// # Errors
     /// Overflow and the arena's limits, for symbolic leaves only.
@@ -30,7 +30,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         merge_into(cx, self.leaves.iter().filter(moves), merged)
     }
 
-    /// Every mode filtered on its own, down to the leaves of the profile.
+    /// Filters every mode separately, down to the leaves of the profile.
     ///
     /// # Errors
     /// [`LayoutError::Rank`] where the profile has more modes, and those of
@@ -43,7 +43,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         self.by_profile(profile, &mut |mode| mode.filter_zeros_in(cx))
     }
 
-    /// The layout with extent 1 in place of the extent of every stride-0 mode.
+    /// The layout with extent 1 for every mode of stride 0.
     #[must_use]
     pub fn collapse_zeros(&self) -> Self {
         let one = |&(extent, stride): &(L, D)| match stride.is_zero() {
@@ -53,7 +53,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         Layout { profile: self.profile.clone(), leaves: self.leaves.iter().map(one).collect() }
     }
 
-    /// The coordinates, as one-dimensional indices, that are sent where 0 is by modes of stride 0.
+    /// The coordinates, as one-dimensional indices, that differ from 0 only in modes of stride 0.
     ///
     /// # Errors
     /// Overflow and the arena's limits, for symbolic leaves only.
@@ -62,7 +62,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         let mut before = L::constant(1);
         for (extent, stride) in &self.leaves {
             if stride.is_zero() {
-                // A mode of extent 1 goes nowhere.
+                // A mode of extent 1 does not move.
                 let one = extent.known() == Some(1);
                 still.push((*extent, if one { L::constant(0) } else { before }));
             }
@@ -86,7 +86,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
         self.filter_zeros()
     }
 
-    /// Every mode filtered on its own, down to the leaves of the profile.
+    /// Filters every mode separately, down to the leaves of the profile.
     ///
     /// # Errors
     /// [`LayoutError::Rank`] where the profile has more modes than the layout.
@@ -94,7 +94,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
         self.filter_by_in(&(), profile)
     }
 
-    /// The coordinates, as one-dimensional indices, that are sent where 0 is by modes of stride 0.
+    /// The coordinates, as one-dimensional indices, that differ from 0 only in modes of stride 0.
     ///
     /// ```
     /// # use carbyne_ir::layout::Layout;
@@ -104,7 +104,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
     /// ```
     #[must_use]
     pub fn nullspace(&self) -> Layout {
-        // Cannot fail: it reaches no index beyond the size.
+        // Cannot fail: the nullspace reaches no index beyond the size.
         self.nullspace_in(&()).unwrap_or_else(|_| Layout::trivial())
     }
 }

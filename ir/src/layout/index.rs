@@ -1,8 +1,8 @@
-//! The function a layout is: from one-dimensional indices and from nested coordinates.
+//! Evaluation of layouts at one-dimensional indices and at nested coordinates.
 //!
-//! Invariant: for `i` below the size, `at(i) == crd2idx(idx2crd(i))`. The last leaf of a mode goes
-//! on beyond its extent, as composition and ragged tiles need. Below zero a layout is the mirror
-//! image of what it is above: `at(-i) == -at(i)`, as C's division and remainder have it.
+//! Invariant: for `i` below the size, `at(i) == crd2idx(idx2crd(i))`. The last leaf of a mode
+//! continues beyond its extent, which composition and partial tiles need. A layout is odd:
+//! `at(-i) == -at(i)`, as with C's division and remainder.
 
 use super::stride::CoordSum;
 use super::{CoordLayout, Layout, LayoutError, Stride};
@@ -68,7 +68,7 @@ impl<L: Leaf> Layout<L> {
 }
 
 impl<L: Leaf> CoordLayout<L> {
-    /// The coordinate that a coordinate is sent to, as deep as the strides name modes.
+    /// The coordinate that the layout assigns to a coordinate, as deep as the paths of the strides.
     ///
     /// # Errors
     /// [`LayoutError::Incongruent`], overflow and the arena's limits.
@@ -82,8 +82,8 @@ impl<L: Leaf> CoordLayout<L> {
     }
 }
 
-/// The coordinate, congruent with `shape`, that `coord` stands for: numbers over tuples are split
-/// into digits, first mode fastest; the last digit is not reduced.
+/// Converts `coord` to a coordinate congruent with `shape`. Numbers over tuples are split into
+/// digits, first mode fastest; the last digit is not reduced.
 ///
 /// # Errors
 /// [`LayoutError::Incongruent`], and a division by an extent that is not positive.
@@ -141,7 +141,7 @@ impl<D: Stride<i64>> Layout<i64, D> {
     /// The number of coordinates.
     #[must_use]
     pub fn size(&self) -> i64 {
-        // Cannot overflow: the product was checked when the layout was made.
+        // Cannot overflow: [`Layout::new`] checked the product.
         self.leaves.iter().fold(1, |size, (extent, _)| i64::saturating_mul(size, *extent))
     }
 }
@@ -150,16 +150,15 @@ impl Layout<i64> {
     /// One more than the distance between the lowest and the highest index.
     #[must_use]
     pub fn cosize(&self) -> i64 {
-        // Cannot fail: the reach was checked when the layout was made.
+        // Cannot fail: [`Layout::new`] checked the reach.
         self.cosize_in(&()).unwrap_or(i64::MAX)
     }
 
-    /// The index of the `i`-th coordinate. Exact for `i` below the size; beyond it the last leaf
-    /// goes on, and an index that does not fit stops at the ends of `i64`.
+    /// The index of the `i`-th coordinate. Exact for `i` below the size. Beyond the size the last
+    /// leaf continues, and an index that does not fit saturates.
     #[must_use]
     pub fn at(&self, i: i64) -> i64 {
-        // Below the size every sum fits; shifts stand in for divisions, which take most of the
-        // time.
+        // Below the size every sum fits. Shifts replace divisions, which would dominate the time.
         let fits = || -> Option<i64> {
             let ((_, last), digits) = self.leaves.split_last()?;
             let (mut rest, mut index) = (i, 0i64);
@@ -185,14 +184,14 @@ impl Layout<i64> {
         self.at_any(i)
     }
 
-    /// The index of any number, also a negative one, or one whose index does not fit.
+    /// The index of any number, including negative numbers and numbers whose index saturates.
     #[cold]
     fn at_any(&self, i: i64) -> i64 {
         let mut rest = i;
         let mut index = 0i128;
         let Some(((_, last), digits)) = self.leaves.split_last() else { return 0 };
         for (extent, stride) in digits {
-            // Towards zero, so that negative indices mirror positive ones.
+            // Rounds towards zero, so that negative indices mirror positive ones.
             index += i128::from(rest % extent) * i128::from(*stride);
             rest /= extent;
         }
@@ -211,13 +210,13 @@ impl Layout<i64> {
     /// The coordinate of the one-dimensional index `i`; the last digit is not reduced.
     #[must_use]
     pub fn coord(&self, i: i64) -> IntTuple<i64> {
-        // Cannot fail: extents are positive and a number fits every shape.
+        // Cannot fail: extents are positive, and a number is a coordinate of every shape.
         idx2crd(&IntTuple::Leaf(i), &self.shape()).unwrap_or(IntTuple::Leaf(i))
     }
 }
 
 impl CoordLayout<i64> {
-    /// The coordinate that a coordinate is sent to, as deep as the strides name modes.
+    /// The coordinate that the layout assigns to a coordinate, as deep as the paths of the strides.
     ///
     /// ```
     /// # use carbyne_ir::layout::CoordLayout;

@@ -1,14 +1,14 @@
 //! Inverses of layouts.
 //!
-//! Invariant: with `r = a.right_inverse()`, `a.at(r.at(i)) == i` for every `i < r.size()`; where
-//! `a` is a bijection onto `0..n`, `r` is its inverse. With `l = a.left_inverse()`,
-//! `a.at(l.at(a.at(i))) == a.at(i)` for every `i < a.size()`, so `l` undoes an injective `a`.
+//! Invariant: let `r = a.right_inverse()`. Then `a.at(r.at(i)) == i` for every `i < r.size()`; if
+//! `a` is a bijection onto `0..n`, `r` is its inverse. Let `l = a.left_inverse()`. Then
+//! `a.at(l.at(a.at(i))) == a.at(i)` for every `i < a.size()`, so `l` inverts an injective `a`.
 
 use super::{Layout, LayoutError, Leaves};
 use crate::leaf::Leaf;
 use smallvec::SmallVec;
 
-/// A leaf and the product of the extents before it.
+/// A leaf and the product of the extents of the leaves before.
 #[derive(Copy, Clone)]
 struct Step<L> {
     extent: L,
@@ -17,10 +17,11 @@ struct Step<L> {
 }
 
 impl<L: Leaf> Layout<L> {
-    /// A layout that this one undoes, as large as whole modes of this one make it; at least `1:0`.
+    /// A layout `r` with `self.at(r.at(i)) == i` below its size. It consists of whole modes of this
+    /// layout, as many as possible, or is `1:0`.
     ///
     /// # Errors
-    /// [`LayoutError::NeedsFact`] where it depends on symbols whether a mode continues the others.
+    /// [`LayoutError::NeedsFact`] if symbols decide whether a mode continues the others.
     #[inline]
     pub fn right_inverse_in(&self, cx: &L::Cx) -> Result<Layout<L>, LayoutError> {
         let moving = self.leaves.iter().filter(|l| l.0.known() != Some(1));
@@ -33,32 +34,33 @@ impl<L: Leaf> Layout<L> {
         }
         let mut next = L::constant(1);
         let mut inverse = Leaves::new();
-        // Each round takes the mode that continues what is there.
+        // Each round takes the mode that continues the modes taken so far.
         while let Some(k) = modes.iter().position(|m| <L as Leaf>::eq(cx, m.1, next).is_true()) {
             let (extent, stride) = modes[k];
-            modes[k].1 = L::constant(0); // Taken: nothing continues with it.
-            // Only neighbors could continue each other, and those are coalesced.
+            modes[k].1 = L::constant(0); // Marks the mode as taken.
+            // Only adjacent modes could continue each other, and these are coalesced.
             inverse.push((extent, before[k]));
-            // A reach that does not fit is no mode's stride.
+            // A reach that does not fit is not the stride of a mode.
             match L::mul(cx, extent, stride) {
                 Ok(reach) => next = reach,
                 Err(LayoutError::Overflow { .. }) => return Ok(Layout::trusted(inverse)),
                 Err(error) => return Err(error),
             }
         }
-        // What is left must be known to continue nothing.
+        // The remaining modes must be known to continue nothing.
         for mode in modes.iter().filter(|m| m.1.known().is_none() || next.known().is_none()) {
             <L as Leaf>::eq(cx, mode.1, next).require()?;
         }
         Ok(Layout::trusted(inverse))
     }
 
-    /// The layout that undoes this one on its image; replicas (stride 0) go to the first of them.
+    /// The layout that inverts this one on its image. An index of several coordinates (stride 0)
+    /// maps to the first of them.
     ///
     /// # Errors
-    /// [`LayoutError::NotInjective`] where modes overlap, [`LayoutError::Indivisible`] where the
-    /// strides do not divide one another, [`LayoutError::NegativeStride`] where strides have both
-    /// signs, [`LayoutError::NeedsFact`].
+    /// [`LayoutError::NotInjective`] if modes overlap, [`LayoutError::Indivisible`] if the strides
+    /// do not divide each other, [`LayoutError::NegativeStride`] if strides have both signs,
+    /// [`LayoutError::NeedsFact`].
     pub fn left_inverse_in(&self, cx: &L::Cx) -> Result<Layout<L>, LayoutError> {
         let zero = L::constant(0);
         let mut steps: SmallVec<[Step<L>; 8]> = SmallVec::new();
@@ -77,10 +79,10 @@ impl<L: Leaf> Layout<L> {
             steps.insert(place, Step { stride, ..step });
         }
         if steps.is_empty() {
-            // Every index is that of the first coordinate.
+            // Every index is the index of the first coordinate.
             return Layout::of_mode(self.size_in(cx)?, zero);
         }
-        // Between one stride and the next lies the digit of the mode, its radix their quotient.
+        // Adjacent strides delimit the digit of a mode; its radix is their quotient.
         let one = L::constant(1);
         let mut last = Step { extent: one, stride: one, before: zero };
         let mut inverse = Leaves::new();
@@ -130,7 +132,7 @@ impl<L: Leaf> Layout<L> {
     }
 }
 
-/// Appends a mode, coalescing.
+/// Appends a mode and coalesces.
 #[inline]
 fn push<L: Leaf>(
     cx: &L::Cx,
@@ -153,7 +155,8 @@ fn push<L: Leaf>(
 }
 
 impl Layout<i64> {
-    /// A layout that this one undoes, as large as whole modes of this one make it; at least `1:0`.
+    /// A layout `r` with `self.at(r.at(i)) == i` below its size. It consists of whole modes of this
+    /// layout, as many as possible, or is `1:0`.
     ///
     /// ```
     /// # use carbyne_ir::layout::Layout;
@@ -167,7 +170,8 @@ impl Layout<i64> {
         self.right_inverse_in(&()).unwrap_or_else(|_| Layout::trivial())
     }
 
-    /// The layout that undoes this one on its image; replicas (stride 0) go to the first of them.
+    /// The layout that inverts this one on its image. An index of several coordinates (stride 0)
+    /// maps to the first of them.
     ///
     /// ```
     /// # use carbyne_ir::layout::Layout;
@@ -177,8 +181,8 @@ impl Layout<i64> {
     /// ```
     ///
     /// # Errors
-    /// [`LayoutError::NotInjective`] where modes overlap, [`LayoutError::Indivisible`] where the
-    /// strides do not divide one another, [`LayoutError::NegativeStride`] for both signs at once.
+    /// [`LayoutError::NotInjective`] if modes overlap, [`LayoutError::Indivisible`] if the strides
+    /// do not divide each other, [`LayoutError::NegativeStride`] for strides of both signs.
     pub fn left_inverse(&self) -> Result<Layout<i64>, LayoutError> {
         self.left_inverse_in(&())
     }

@@ -1,17 +1,17 @@
-//! Layouts: functions from coordinates to indices, as a shape and a congruent stride.
+//! Layouts: functions from coordinates to indices, given by a shape and a congruent stride.
 //!
-//! Start here, then [`index`] (the function itself), [`compose`], [`complement`], [`divide`].
-//! Order is column-major: the first mode of a one-dimensional index varies fastest, and the last
-//! leaf goes on beyond its extent.
+//! An index is an offset in elements. Start here, then read [`index`] (evaluation of the function),
+//! [`compose`], [`complement`] and [`divide`]. The order is column-major: the first mode of a
+//! one-dimensional index varies fastest. The last leaf continues beyond its extent.
 //!
-//! A layout keeps one [`Profile`] (how the leaves are nested) and its leaves as (extent, stride),
-//! inline for up to eight: shape and stride are congruent by construction, and most operations on
-//! layouts of that size allocate nothing.
+//! A layout keeps one [`Profile`] (the nesting) and its leaves as (extent, stride), up to eight of
+//! them inline. Shape and stride are therefore congruent by construction, and most operations on
+//! small layouts allocate nothing.
 //!
-//! Invariant: a layout is at most [`MAX_DEPTH`](crate::tuple::MAX_DEPTH) deep; constant extents are
-//! at least 1, and every index below the size fits in 64 bits. Invariant: an operation gives the
-//! exact function it promises or a [`LayoutError`], never a nearby one. Laws hold for symbolic
-//! extents of at least 1.
+//! Invariant: a layout is at most [`MAX_DEPTH`](crate::tuple::MAX_DEPTH) deep. Constant extents are
+//! at least 1, and every index of a coordinate below the size fits in 64 bits. Invariant: an
+//! operation returns the exact result or a [`LayoutError`], never an approximation. The laws
+//! require that symbolic extents are at least 1.
 
 pub mod bijection;
 pub mod coalesce;
@@ -58,8 +58,8 @@ use smallvec::SmallVec;
 /// Leaves as (extent, stride).
 pub(crate) type Leaves<L, D = L> = SmallVec<[(L, D); 8]>;
 
-/// A function from coordinates to indices. Strides count elements of whatever is indexed; with
-/// [`Basis`] strides the indices are coordinates.
+/// A function from coordinates to indices. A stride counts elements; with [`Basis`] strides the
+/// indices are coordinates.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Layout<L: Leaf = i64, D: Stride<L> = L> {
     profile: Profile,
@@ -71,7 +71,7 @@ pub type CoordLayout<L = i64> = Layout<L, Basis<L>>;
 
 impl<L: Leaf, D: Stride<L>> Clone for Layout<L, D> {
     fn clone(&self) -> Self {
-        // Copies bytes, where the derived one would clone leaf by leaf.
+        // A copy of bytes. The derived `clone` would clone leaf by leaf.
         Layout { profile: self.profile.clone(), leaves: SmallVec::from_slice(&self.leaves) }
     }
 }
@@ -95,7 +95,8 @@ impl<L: Leaf> Layout<L> {
         Layout::with_strides(&shape.into(), &stride.into())
     }
 
-    /// As [`Layout::new`], with the symbols named in errors and extents checked by their range.
+    /// As [`Layout::new`], with symbol names in errors. Extents are checked by the range of their
+    /// symbols.
     ///
     /// # Errors
     /// As [`Layout::new`], and [`LayoutError::Extent`] for a symbol that is never positive.
@@ -123,10 +124,10 @@ impl<L: Leaf> Layout<L> {
 }
 
 impl<L: Leaf, D: Stride<L>> Layout<L, D> {
-    /// As [`Layout::new`], with any kind of stride.
+    /// As [`Layout::new`], with any type of stride.
     ///
     /// # Errors
-    /// Those of [`Layout::new`].
+    /// The errors of [`Layout::new`].
     pub fn with_strides(shape: &IntTuple<L>, stride: &IntTuple<D>) -> Result<Self, LayoutError> {
         shape.check_limits()?;
         stride.check_limits()?;
@@ -138,14 +139,14 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
             });
         }
         let mut extents: SmallVec<[L; 8]> = SmallVec::new();
-        let profile = Profile::of(shape, &mut |l| extents.push(l));
+        let profile = Profile::of_tuple(shape, &mut |l| extents.push(l));
         let mut leaves = Leaves::with_capacity(extents.len());
         let mut extents = extents.into_iter();
         stride.for_each(&mut |d| leaves.extend(extents.next().map(|l| (l, *d))));
         Layout::checked(profile, leaves)
     }
 
-    /// A layout of as many leaves as the profile has.
+    /// A layout of a profile and its leaves, checked. The profile must have as many leaves.
     #[inline]
     pub(crate) fn checked(profile: Profile, leaves: Leaves<L, D>) -> Result<Self, LayoutError> {
         profile.check_limits()?;
@@ -154,7 +155,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         Ok(layout)
     }
 
-    /// The layout of one mode.
+    /// The layout of a single mode.
     ///
     /// # Errors
     /// As [`Layout::new`].
@@ -174,7 +175,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         self.profile.tuple(self.leaves.iter().map(|l| l.1))
     }
 
-    /// How the leaves are nested.
+    /// The nesting of the leaves.
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
@@ -186,14 +187,14 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         &self.leaves
     }
 
-    /// The text of the layout, its symbols named by `cx`.
+    /// The text of the layout. `cx` supplies the names of symbols.
     #[must_use]
     pub fn display_in(&self, cx: &L::Cx) -> String {
         let shape = self.shape().display_in(cx);
         format!("{shape}:{}", self.stride().map(&mut |d| d.text_in(cx)))
     }
 
-    /// The flat layout of these leaves; a single leaf becomes a number, none becomes `1:0`.
+    /// The flat layout of these leaves. One leaf gives a layout of one number; none gives `1:0`.
     #[inline]
     pub(crate) fn from_leaves(leaves: &[(L, D)]) -> Result<Self, LayoutError> {
         match leaves {
@@ -203,8 +204,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         }
     }
 
-    /// As [`Layout::from_leaves`], of leaves whose size and reach are known to be those of some
-    /// layout.
+    /// As [`Layout::from_leaves`] without checks, for leaves whose size and reach are known to fit.
     #[inline]
     pub(crate) fn trusted(leaves: Leaves<L, D>) -> Self {
         let profile = match leaves.len() {
@@ -245,7 +245,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
             let bound = if reach < 0 { &mut low } else { &mut high };
             *bound = bound.checked_add(reach).ok_or_else(overflow)?;
         }
-        // The distance from the lowest to the highest index is used too.
+        // The distance between the lowest and the highest index must fit, too.
         high.checked_sub(low).ok_or_else(overflow).map(|_| ())
     }
 }
@@ -263,7 +263,7 @@ impl<L: Leaf> CoordLayout<L> {
 }
 
 impl Layout<Dim> {
-    /// The same layout over plain numbers, if no leaf holds a symbol.
+    /// This layout over plain numbers. `None` if a leaf is a symbol.
     #[must_use]
     pub fn to_fixed(&self) -> Option<Layout<i64>> {
         let fixed = |(n, d): &(Dim, Dim)| Some((n.known()?, d.known()?));
@@ -271,17 +271,17 @@ impl Layout<Dim> {
         Some(Layout { profile: self.profile.clone(), leaves })
     }
 
-    /// The same layout over symbolic leaves, all constant.
+    /// The layout with constant leaves of type [`Dim`].
     #[must_use]
     pub fn from_fixed(layout: &Layout<i64>) -> Self {
         let dims = layout.leaves.iter().map(|(n, d)| (Dim::Const(*n), Dim::Const(*d)));
         Layout { profile: layout.profile.clone(), leaves: dims.collect() }
     }
 
-    /// The layout with every symbol replaced by its value.
+    /// The layout with the value of every symbol.
     ///
     /// # Errors
-    /// Those of [`ExprArena::eval`] and of [`Layout::new`].
+    /// The errors of [`ExprArena::eval`] and of [`Layout::new`].
     pub fn eval(
         &self,
         arena: &ExprArena,

@@ -1,25 +1,25 @@
-//! Taking layouts apart: modes, concatenation, grouping.
+//! Access to modes: selection, concatenation, grouping.
 //!
-//! Invariant: none of these changes which index a leaf coordinate has; they only regroup leaves.
+//! Invariant: these operations only regroup leaves. The index of a leaf coordinate does not change.
 
 use super::profile::Builder;
 use super::{Layout, LayoutError, Leaves, Profile, Stride};
 use crate::leaf::Leaf;
 
 impl<L: Leaf, D: Stride<L>> Layout<L, D> {
-    /// The number of modes; 1 for a layout that is a single number.
+    /// The number of modes; 1 for a layout of one number.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.profile.rank()
     }
 
-    /// The depth of nesting; 0 for a layout that is a single number.
+    /// The nesting depth; 0 for a layout of one number.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.profile.depth()
     }
 
-    /// Mode `i` on its own.
+    /// Mode `i` as a layout.
     ///
     /// # Errors
     /// [`LayoutError::Rank`].
@@ -36,7 +36,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         self.profile.modes().map(|at| self.part(at)).collect()
     }
 
-    /// The layout whose modes are these.
+    /// The layout with these modes.
     ///
     /// # Errors
     /// Overflow and the limits on depth and leaves.
@@ -51,7 +51,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         Layout::checked(profile.done(), leaves)
     }
 
-    /// The layout with modes `begin..end` gathered into one.
+    /// The layout with modes `begin..end` grouped into one.
     ///
     /// # Errors
     /// [`LayoutError::Rank`], and the limit on depth.
@@ -65,15 +65,15 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         Layout::concat(&modes)
     }
 
-    /// The chosen modes, in the order given.
+    /// The given modes, in the given order.
     ///
     /// # Errors
-    /// [`LayoutError::Rank`], and overflow where a mode is chosen repeatedly.
+    /// [`LayoutError::Rank`], and overflow if a mode is chosen repeatedly.
     pub fn select(&self, modes: &[usize]) -> Result<Self, LayoutError> {
         Layout::concat(&modes.iter().map(|&i| self.mode(i)).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// The same leaves without nesting; a single number stays one.
+    /// The leaves without nesting. A layout of one number stays unchanged.
     #[must_use]
     pub fn flatten(&self) -> Self {
         if self.profile.is_leaf() {

@@ -1,13 +1,13 @@
-//! Compact layouts: all indices from 0 on, each once, in an order of the modes.
+//! Compact layouts: they reach each index from 0 to size − 1 once, in a given order of the modes.
 //!
-//! Invariant: strides of modes of extent 1 are 0, as nothing ever steps along them.
+//! Invariant: modes of extent 1 have stride 0 because no coordinate steps along them.
 
 use super::{Layout, LayoutError, Leaves, Profile};
 use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
 
 impl<L: Leaf> Layout<L> {
-    /// The compact layout of this shape, first mode fastest.
+    /// The compact layout of this shape whose first mode is fastest.
     ///
     /// # Errors
     /// Overflow, limits and extents below 1.
@@ -18,7 +18,7 @@ impl<L: Leaf> Layout<L> {
         Layout::compact(cx, &shape.into(), &mut |n, out| out.extend(0..n))
     }
 
-    /// The compact layout of this shape, last mode fastest.
+    /// The compact layout of this shape whose last mode is fastest.
     ///
     /// # Errors
     /// Overflow, limits and extents below 1.
@@ -29,11 +29,12 @@ impl<L: Leaf> Layout<L> {
         Layout::compact(cx, &shape.into(), &mut |n, out| out.extend((0..n).rev()))
     }
 
-    /// The compact layout of this shape, its modes in the order of the numbers, lowest fastest. A
-    /// number over a tuple orders all of it, first mode fastest; equals go from left to right.
+    /// The compact layout of this shape with its modes in the order of the numbers, lowest fastest.
+    /// A number over a tuple orders the whole tuple, first mode fastest. Equal numbers order from
+    /// left to right.
     ///
     /// # Errors
-    /// [`LayoutError::Incongruent`] where the order does not fit the shape, overflow, limits.
+    /// [`LayoutError::Incongruent`] if the order does not fit the shape, overflow, limits.
     pub fn ordered_in(
         cx: &L::Cx,
         shape: impl Into<IntTuple<L>>,
@@ -55,8 +56,7 @@ impl<L: Leaf> Layout<L> {
         })
     }
 
-    /// The compact layout of a shape whose leaves get their strides in the order that `order`
-    /// lists.
+    /// The compact layout of a shape. Leaves get their strides in the order that `order` lists.
     fn compact(
         cx: &L::Cx,
         shape: &IntTuple<L>,
@@ -65,7 +65,7 @@ impl<L: Leaf> Layout<L> {
         shape.check_limits()?;
         let zero = L::constant(0);
         let mut leaves = Leaves::<L>::new();
-        let profile = Profile::of(shape, &mut |extent| leaves.push((extent, zero)));
+        let profile = Profile::of_tuple(shape, &mut |extent| leaves.push((extent, zero)));
         let mut list = Vec::with_capacity(leaves.len());
         order(leaves.len(), &mut list);
         let mut next = L::constant(1);
@@ -79,7 +79,8 @@ impl<L: Leaf> Layout<L> {
     }
 }
 
-/// The key of every leaf of the shape; false where the order is nested deeper than the shape.
+/// Appends the key of every leaf of the shape. `false` if the order is nested deeper than the
+/// shape.
 fn order_leaves<L>(shape: &IntTuple<L>, order: &IntTuple, keys: &mut Vec<i64>) -> bool {
     match (shape, order) {
         (shape, IntTuple::Leaf(key)) => {
@@ -94,7 +95,7 @@ fn order_leaves<L>(shape: &IntTuple<L>, order: &IntTuple, keys: &mut Vec<i64>) -
 }
 
 impl Layout<i64> {
-    /// The compact layout of this shape, first mode fastest.
+    /// The compact layout of this shape whose first mode is fastest.
     ///
     /// # Errors
     /// Overflow, limits and extents below 1.
@@ -102,7 +103,7 @@ impl Layout<i64> {
         Layout::col_major_in(&(), shape)
     }
 
-    /// The compact layout of this shape, last mode fastest.
+    /// The compact layout of this shape whose last mode is fastest.
     ///
     /// # Errors
     /// Overflow, limits and extents below 1.
@@ -110,8 +111,9 @@ impl Layout<i64> {
         Layout::row_major_in(&(), shape)
     }
 
-    /// The compact layout of this shape, its modes in the order of the numbers, lowest fastest. A
-    /// number over a tuple orders all of it, first mode fastest; equals go from left to right.
+    /// The compact layout of this shape with its modes in the order of the numbers, lowest fastest.
+    /// A number over a tuple orders the whole tuple, first mode fastest. Equal numbers order from
+    /// left to right.
     ///
     /// ```
     /// # use carbyne_ir::layout::Layout;
@@ -121,7 +123,7 @@ impl Layout<i64> {
     /// ```
     ///
     /// # Errors
-    /// [`LayoutError::Incongruent`] where the order does not fit the shape, overflow, limits.
+    /// [`LayoutError::Incongruent`] if the order does not fit the shape, overflow, limits.
     pub fn ordered(
         shape: impl Into<IntTuple<i64>>,
         order: &IntTuple,
@@ -129,8 +131,8 @@ impl Layout<i64> {
         Layout::ordered_in(&(), shape, order)
     }
 
-    /// The compact layout of the same shape whose modes are in the order of this one's strides;
-    /// modes of stride 0 keep it.
+    /// The compact layout with this shape whose modes have the order of the strides of this layout.
+    /// Modes of stride 0 keep their stride.
     ///
     /// ```
     /// # use carbyne_ir::layout::Layout;
@@ -147,12 +149,12 @@ impl Layout<i64> {
         Layout::checked(self.profile.clone(), leaves.collect())
     }
 
-    /// The largest number of elements that one access can take wherever it starts at a whole
-    /// multiple: the largest `n` by which the layout can be [upcast](Layout::upcast).
+    /// The largest `n` by which the layout can be [upcast](Layout::upcast). An access that starts
+    /// at a multiple of `n` can take up to `n` elements at once.
     #[must_use]
     pub fn max_alignment(&self) -> i64 {
         use crate::leaf::gcd;
-        let mut run = 1i64; // How many indices from 0 on are taken by whole modes.
+        let mut run = 1i64; // The number of indices from 0 on that whole modes reach.
         let flat = self.coalesce();
         let mut leaves: Leaves<i64> =
             flat.leaves.iter().filter(|(n, d)| *n > 1 && *d != 0).copied().collect();

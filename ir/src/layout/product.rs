@@ -1,7 +1,7 @@
-//! Products: a layout repeated as another one says.
+//! Products: a layout repeated at the positions of another layout.
 //!
-//! Invariant: `logical_product(a, b)` has `a` as mode 0, and mode 1 walks over copies of `a` that
-//! do not overlap, in the order of `b`. The other products only regroup its modes.
+//! Invariant: mode 0 of `logical_product(a, b)` is `a`. Mode 1 iterates over copies of `a` that do
+//! not overlap, in the order of `b`. The other products only regroup these modes.
 
 use super::divide::unzip;
 use super::shapes::{ceil_div_by_in, evenly_divides_in, product_each_in};
@@ -13,7 +13,7 @@ impl<L: Leaf> Layout<L> {
     /// Each tiled mode becomes (mode, copies).
     ///
     /// # Errors
-    /// Those of composition and complement, and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of composition and complement, and [`LayoutError::Rank`] for too many tilers.
     pub fn logical_product_in(
         &self,
         cx: &L::Cx,
@@ -23,8 +23,8 @@ impl<L: Leaf> Layout<L> {
             let n = tile.cosize_in(cx)?;
             let mut free = mode.complement_in(cx, L::mul(cx, mode.size_in(cx)?, n)?)?;
             if L::lt(cx, free.size_in(cx)?, n).is_true() {
-                // Strides that do not divide each other leave holes that hold no copy: go on behind
-                // them.
+                // If strides do not divide each other, they leave holes without a copy: continue
+                // after these.
                 let mut reach = L::constant(1);
                 for &(extent, stride) in mode.leaves() {
                     reach = L::max(cx, reach, L::mul(cx, extent, stride)?)?;
@@ -35,10 +35,10 @@ impl<L: Leaf> Layout<L> {
         })
     }
 
-    /// As [`Layout::logical_product_in`], the originals gathered in mode 0, the copies in mode 1.
+    /// As [`Layout::logical_product_in`], with the originals in mode 0 and the copies in mode 1.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product_in`].
+    /// The errors of [`Layout::logical_product_in`].
     pub fn zipped_product_in(
         &self,
         cx: &L::Cx,
@@ -48,10 +48,10 @@ impl<L: Leaf> Layout<L> {
         unzip(&self.logical_product_in(cx, tiler.clone())?, &tiler)
     }
 
-    /// As [`Layout::zipped_product_in`], with the copies as modes of their own.
+    /// As [`Layout::zipped_product_in`], with the copies as separate modes.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product_in`].
+    /// The errors of [`Layout::logical_product_in`].
     pub fn tiled_product_in(
         &self,
         cx: &L::Cx,
@@ -60,10 +60,10 @@ impl<L: Leaf> Layout<L> {
         self.zipped_product_in(cx, tiler)?.unpacked(false)
     }
 
-    /// As [`Layout::tiled_product_in`], with the originals as modes of their own too.
+    /// As [`Layout::tiled_product_in`], with the originals as separate modes, too.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product_in`].
+    /// The errors of [`Layout::logical_product_in`].
     pub fn flat_product_in(
         &self,
         cx: &L::Cx,
@@ -72,10 +72,11 @@ impl<L: Leaf> Layout<L> {
         self.zipped_product_in(cx, tiler)?.unpacked(true)
     }
 
-    /// The block repeated over the tiler, mode by mode: mode `k` is (block mode, copies along it).
+    /// Repeats the block over the tiler, mode by mode: mode `k` is (block mode, copies along the
+    /// mode).
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product_in`].
+    /// The errors of [`Layout::logical_product_in`].
     pub fn blocked_product_in(
         &self,
         cx: &L::Cx,
@@ -84,10 +85,11 @@ impl<L: Leaf> Layout<L> {
         self.mode_by_mode(cx, tiler, false)
     }
 
-    /// As [`Layout::blocked_product_in`], the copies interleaved: mode `k` is (copies, block mode).
+    /// As [`Layout::blocked_product_in`], with interleaved copies: mode `k` is (copies, block
+    /// mode).
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product_in`].
+    /// The errors of [`Layout::logical_product_in`].
     pub fn raked_product_in(
         &self,
         cx: &L::Cx,
@@ -103,7 +105,7 @@ impl<L: Leaf> Layout<L> {
         raked: bool,
     ) -> Result<Layout<L>, LayoutError> {
         let rank = self.rank().max(tiler.rank());
-        // As tuples, so that mode `k` of the copies belongs to mode `k` of the block.
+        // Both become tuples, so that mode `k` of the copies belongs to mode `k` of the block.
         let (block, tiler) = (self.padded(rank)?, tiler.padded(rank)?);
         let (block, tiler) = (Layout::concat(&block.modes())?, Layout::concat(&tiler.modes())?);
         let product = block.logical_product_in(cx, tiler)?;
@@ -117,7 +119,7 @@ impl<L: Leaf> Layout<L> {
         Layout::concat(&modes)
     }
 
-    /// The layout as a tuple of at least `rank` modes, those added being `1:0`.
+    /// The layout as a tuple of at least `rank` modes. Added modes are `1:0`.
     fn padded(&self, rank: usize) -> Result<Layout<L>, LayoutError> {
         let mut modes = self.modes();
         if modes.len() >= rank {
@@ -127,12 +129,13 @@ impl<L: Leaf> Layout<L> {
         Layout::concat(&modes)
     }
 
-    /// The block repeated until it fills a shape, along the modes in the order given (the lowest
-    /// number first; by default from the first mode on).
+    /// Repeats the block until it fills a shape, along the modes in the given order: the lowest
+    /// number first, by default from the first mode on.
     ///
     /// # Errors
-    /// [`LayoutError::Rank`] where the block has more modes, [`LayoutError::Indivisible`] where it
-    /// does not divide the shape, and those of the product.
+    /// [`LayoutError::Rank`] if the block has more modes than the shape,
+    /// [`LayoutError::Indivisible`] if the block does not divide the shape, and those of the
+    /// product.
     pub fn tile_to_shape_in(
         &self,
         cx: &L::Cx,
@@ -155,7 +158,7 @@ impl<L: Leaf> Layout<L> {
         };
         if !evenly_divides_in(cx, &target, &tiler)?.require()? {
             let (shape, block) = (target.display_in(cx), tile.display_in(cx));
-            let fix = format!("make every extent of {shape} a multiple of that of {block}");
+            let fix = format!("make every extent of {shape} a multiple of the extent in {block}");
             return Err(LayoutError::clash(shape, block, fix));
         }
         let copies = ceil_div_by_in(cx, &target, &tile)?;
@@ -179,53 +182,54 @@ impl Layout<i64> {
     /// ```
     ///
     /// # Errors
-    /// Those of composition and complement, and [`LayoutError::Rank`] for too many tilers.
+    /// The errors of composition and complement, and [`LayoutError::Rank`] for too many tilers.
     pub fn logical_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
         self.logical_product_in(&(), tiler)
     }
 
-    /// As [`Layout::logical_product`], the originals gathered in mode 0, the copies in mode 1.
+    /// As [`Layout::logical_product`], with the originals in mode 0 and the copies in mode 1.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product`].
+    /// The errors of [`Layout::logical_product`].
     pub fn zipped_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
         self.zipped_product_in(&(), tiler)
     }
 
-    /// As [`Layout::zipped_product`], with the copies as modes of their own.
+    /// As [`Layout::zipped_product`], with the copies as separate modes.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product`].
+    /// The errors of [`Layout::logical_product`].
     pub fn tiled_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
         self.tiled_product_in(&(), tiler)
     }
 
-    /// As [`Layout::tiled_product`], with the originals as modes of their own too.
+    /// As [`Layout::tiled_product`], with the originals as separate modes, too.
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product`].
+    /// The errors of [`Layout::logical_product`].
     pub fn flat_product(&self, tiler: impl Into<Tiler<i64>>) -> Result<Layout, LayoutError> {
         self.flat_product_in(&(), tiler)
     }
 
-    /// The block repeated over the tiler, mode by mode: mode `k` is (block mode, copies along it).
+    /// Repeats the block over the tiler, mode by mode: mode `k` is (block mode, copies along the
+    /// mode).
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product`].
+    /// The errors of [`Layout::logical_product`].
     pub fn blocked_product(&self, tiler: &Layout) -> Result<Layout, LayoutError> {
         self.blocked_product_in(&(), tiler)
     }
 
-    /// As [`Layout::blocked_product`], the copies interleaved: mode `k` is (copies, block mode).
+    /// As [`Layout::blocked_product`], with interleaved copies: mode `k` is (copies, block mode).
     ///
     /// # Errors
-    /// Those of [`Layout::logical_product`].
+    /// The errors of [`Layout::logical_product`].
     pub fn raked_product(&self, tiler: &Layout) -> Result<Layout, LayoutError> {
         self.raked_product_in(&(), tiler)
     }
 
-    /// The block repeated until it fills a shape, along the modes in the order given (the lowest
-    /// number first; by default from the first mode on).
+    /// Repeats the block until it fills a shape, along the modes in the given order: the lowest
+    /// number first, by default from the first mode on.
     ///
     /// ```
     /// # use carbyne_ir::layout::Layout;
@@ -236,8 +240,9 @@ impl Layout<i64> {
     /// ```
     ///
     /// # Errors
-    /// [`LayoutError::Rank`] where the block has more modes, [`LayoutError::Indivisible`] where it
-    /// does not divide the shape, and those of the product.
+    /// [`LayoutError::Rank`] if the block has more modes than the shape,
+    /// [`LayoutError::Indivisible`] if the block does not divide the shape, and those of the
+    /// product.
     pub fn tile_to_shape(
         &self,
         shape: &IntTuple,

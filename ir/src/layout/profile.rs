@@ -1,9 +1,9 @@
-//! How the leaves of a tuple are nested, apart from the leaves: `((*,*),*)`.
+//! The nesting of a tuple without its leaves: `((*,*),*)`.
 //!
-//! A layout keeps one profile for its shape and its stride, so that the two cannot differ. Profiles
-//! of up to 32 leaves and parentheses need no allocation.
+//! A layout keeps one profile for its shape and its stride, so the two cannot differ. Profiles of
+//! up to 32 leaves and parentheses need no allocation.
 //!
-//! Invariant: the tokens are one leaf, or one balanced tuple.
+//! Invariant: the tokens are one leaf or one balanced tuple.
 
 use super::LayoutError;
 use crate::tuple::{IntTuple, MAX_DEPTH, MAX_NODES};
@@ -26,26 +26,26 @@ pub struct Profile {
 
 impl Clone for Profile {
     fn clone(&self) -> Self {
-        // Copies bytes, where the derived one would clone token by token.
+        // A copy of bytes. The derived `clone` would clone token by token.
         Profile { tokens: SmallVec::from_slice(&self.tokens) }
     }
 }
 
-/// Where one mode stands among the tokens and among the leaves.
+/// The ranges of one mode among the tokens and among the leaves.
 pub(crate) struct ModeAt {
     pub(crate) tokens: Range<usize>,
     pub(crate) leaves: Range<usize>,
 }
 
 impl Profile {
-    /// That of a number.
+    /// The profile of a number.
     #[must_use]
     #[inline]
     pub fn leaf() -> Self {
         Profile { tokens: SmallVec::from_slice(&[Token::Leaf]) }
     }
 
-    /// That of a tuple of `n` numbers.
+    /// The profile of a tuple of `n` numbers.
     #[must_use]
     #[inline]
     pub fn flat(n: usize) -> Self {
@@ -66,8 +66,8 @@ impl Profile {
         Profile { tokens }
     }
 
-    /// That of a tuple, whose leaves are appended to `leaves`.
-    pub(crate) fn of<L: Copy>(tuple: &IntTuple<L>, leaves: &mut impl FnMut(L)) -> Self {
+    /// The profile of a tuple. Calls `leaves` on each leaf in order.
+    pub(crate) fn of_tuple<L: Copy>(tuple: &IntTuple<L>, leaves: &mut impl FnMut(L)) -> Self {
         fn walk<L: Copy>(t: &IntTuple<L>, out: &mut Builder, leaves: &mut impl FnMut(L)) {
             match t {
                 IntTuple::Leaf(leaf) => {
@@ -86,7 +86,7 @@ impl Profile {
         out.done()
     }
 
-    /// The tuple of this nesting over leaves, as many as there are.
+    /// The tuple with this nesting and these leaves; their number must match.
     pub(crate) fn tuple<L: Copy>(&self, mut leaves: impl Iterator<Item = L>) -> IntTuple<L> {
         let mut open: Vec<Vec<IntTuple<L>>> = vec![vec![]];
         for token in &self.tokens {
@@ -108,7 +108,7 @@ impl Profile {
 
     /// The modes of the outermost tuple; a number is its own only mode.
     pub(crate) fn modes(&self) -> impl Iterator<Item = ModeAt> + '_ {
-        // Within the outer parentheses, or all of it.
+        // The range within the outer parentheses, or everything.
         let (mut at, end) =
             if self.is_leaf() { (0, 1) } else { (1, self.tokens.len().saturating_sub(1)) };
         let mut leaf = 0;
@@ -132,7 +132,7 @@ impl Profile {
         })
     }
 
-    /// The nesting of one mode.
+    /// The profile of one mode.
     pub(crate) fn part(&self, tokens: Range<usize>) -> Self {
         Profile { tokens: SmallVec::from_slice(&self.tokens[tokens]) }
     }
@@ -141,7 +141,7 @@ impl Profile {
         &self.tokens
     }
 
-    /// Whether this is a number's.
+    /// Whether the profile is that of a number.
     #[must_use]
     pub fn is_leaf(&self) -> bool {
         self.tokens.len() == 1
@@ -168,10 +168,10 @@ impl Profile {
         deepest
     }
 
-    /// Refuses what is nested too deeply or has too many nodes.
+    /// Refuses profiles that nest too deep or have too many nodes.
     #[inline]
     pub(crate) fn check_limits(&self) -> Result<(), LayoutError> {
-        // Few tokens cannot break a limit.
+        // So few tokens cannot exceed a limit.
         if self.tokens.len() <= MAX_DEPTH {
             return Ok(());
         }
@@ -186,7 +186,7 @@ impl Profile {
     }
 }
 
-/// A profile being written from left to right.
+/// Builds a profile from left to right.
 #[derive(Default)]
 pub(crate) struct Builder {
     tokens: SmallVec<[Token; 32]>,
@@ -208,7 +208,7 @@ impl Builder {
         self.tokens.push(Token::Close);
     }
 
-    /// One leaf, or a flat tuple of several; a tuple of none for none.
+    /// One leaf, or a flat tuple of any other number of leaves.
     #[inline]
     pub(crate) fn leaves(&mut self, n: usize) {
         if n == 1 {

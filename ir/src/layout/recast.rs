@@ -1,24 +1,23 @@
-//! Recasting: the same memory seen as elements of another width.
+//! Recasting: a view of the memory as elements of another width.
 //!
-//! Invariant: with `w = a.upcast(n)` and `c'` the coordinate `c` with every digit divided by how
-//! many of its steps one wide element holds, `w.at(c') == a.at(c) / n`, rounded down: the wide
-//! element that holds the narrow one. `downcast(n)` names the `n` narrow elements of each wide one:
-//! the digit of the mode of stride 1 is multiplied by `n`. Widths are bits, so that elements below
-//! a byte are elements as well.
+//! Invariant: let `w = a.upcast(n)`, and let `c'` be the coordinate `c` with every digit divided by
+//! the number of its steps that one wide element holds. Then `w.at(c') == a.at(c) / n`, rounded
+//! down: the wide element that holds the narrow one. `downcast(n)` addresses the `n` narrow
+//! elements of each wide one: it multiplies the digit of the mode of stride 1 by `n`. Widths are in
+//! bits, so elements can be smaller than a byte.
 
 use super::{Layout, LayoutError, Leaves};
 use crate::leaf::{Leaf, gcd};
 
 impl<L: Leaf> Layout<L> {
-    /// The layout of elements `n` times as wide.
+    /// The layout of elements that are `n` times as wide.
     ///
     /// # Errors
-    /// [`LayoutError::Recast`] where a wide element would be torn apart,
-    /// [`LayoutError::NeedsFact`].
+    /// [`LayoutError::Recast`] if a wide element would be split, [`LayoutError::NeedsFact`].
     pub fn upcast_in(&self, cx: &L::Cx, n: i64) -> Result<Layout<L>, LayoutError> {
         positive(n)?;
         let (factor, zero, one) = (L::constant(n), L::constant(0), L::constant(1));
-        // What the modes below a wide element add up to inside of it.
+        // The offset of the modes so far within a wide element.
         let mut inside = zero;
         let mut leaves = Leaves::new();
         for &(extent, stride) in &self.leaves {
@@ -34,12 +33,12 @@ impl<L: Leaf> Layout<L> {
                 (extent, L::div(cx, size, factor)?)
             } else if !L::divides(cx, size, factor).is_true() {
                 whole.require()?;
-                return Err(refuse("its stride is neither a multiple nor a divisor of it"));
+                return Err(refuse("its stride is neither a multiple nor a divisor of the factor"));
             } else {
                 if down && extent.known() != Some(1) {
-                    return Err(refuse("it steps downwards inside of a wide element"));
+                    return Err(refuse("it steps downwards within a wide element"));
                 }
-                // So many steps stay within a wide element.
+                // The number of steps within a wide element.
                 let steps = L::div(cx, factor, size)?;
                 let turns = L::divides(cx, steps, extent);
                 let (outer, within) = if turns.is_true() {
@@ -62,7 +61,7 @@ impl<L: Leaf> Layout<L> {
         Layout::checked(self.profile.clone(), leaves)
     }
 
-    /// The layout of elements of which `n` make one of these.
+    /// The layout of elements that are `1/n` as wide.
     ///
     /// # Errors
     /// [`LayoutError::Recast`] where no mode has stride 1; overflow.
@@ -72,8 +71,8 @@ impl<L: Leaf> Layout<L> {
             return Ok(self.clone());
         }
         let factor = L::constant(n);
-        // The parts of an element are steps of the first mode of stride 1, one that moves if there
-        // is.
+        // The parts of an element become steps of the first mode of stride 1; a mode that moves
+        // takes precedence.
         let unit = |moves: bool| {
             let fits = |(n, d): &(L, L)| d.known() == Some(1) && (n.known() != Some(1) || !moves);
             self.leaves.iter().position(fits)
@@ -94,7 +93,7 @@ impl<L: Leaf> Layout<L> {
         Layout::checked(self.profile.clone(), leaves)
     }
 
-    /// The layout of elements of `new` bits instead of `old`.
+    /// The layout of elements of `new` bits for a layout of elements of `old` bits.
     ///
     /// # Errors
     /// [`LayoutError::Argument`] for widths below 1, and those of [`Layout::upcast_in`] and
@@ -103,7 +102,7 @@ impl<L: Leaf> Layout<L> {
         positive(old)?;
         positive(new)?;
         let common = gcd(old, new);
-        // First to the wider elements: then none is torn that need not be.
+        // The step to wider elements comes first: after it, no element is split without need.
         self.upcast_in(cx, new / common)?.downcast_in(cx, old / common)
     }
 
@@ -123,7 +122,7 @@ fn positive(n: i64) -> Result<(), LayoutError> {
 }
 
 impl Layout<i64> {
-    /// The layout of elements `n` times as wide.
+    /// The layout of elements that are `n` times as wide.
     ///
     /// ```
     /// # use carbyne_ir::layout::Layout;
@@ -133,12 +132,12 @@ impl Layout<i64> {
     /// ```
     ///
     /// # Errors
-    /// [`LayoutError::Recast`] where a wide element would be torn apart.
+    /// [`LayoutError::Recast`] if a wide element would be split.
     pub fn upcast(&self, n: i64) -> Result<Layout, LayoutError> {
         self.upcast_in(&(), n)
     }
 
-    /// The layout of elements of which `n` make one of these.
+    /// The layout of elements that are `1/n` as wide.
     ///
     /// # Errors
     /// [`LayoutError::Recast`] where no mode has stride 1; overflow.
@@ -146,7 +145,7 @@ impl Layout<i64> {
         self.downcast_in(&(), n)
     }
 
-    /// The layout of elements of `new` bits instead of `old`.
+    /// The layout of elements of `new` bits for a layout of elements of `old` bits.
     ///
     /// ```
     /// # use carbyne_ir::layout::Layout;

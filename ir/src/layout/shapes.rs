@@ -1,7 +1,8 @@
-//! Functions of shapes and coordinates alone: quotients, products, who is compatible with whom.
+//! Operations on shapes and coordinates: quotients, products, compatibility.
 //!
-//! Invariant: quotients of a tuple by a number go mode by mode from the first, each taking as much
-//! of the divisor as it can. `ceil_div` rounds up in every mode; `shape_div` wants exact quotients.
+//! Invariant: a quotient of a tuple by a number starts at the first mode, and each mode takes as
+//! much of the divisor as it can. `ceil_div` rounds up in every mode; `shape_div` requires exact
+//! quotients.
 
 use super::{Layout, LayoutError, Leaves, Tiler};
 use crate::leaf::{Decision, Leaf, gcd};
@@ -24,7 +25,7 @@ pub fn ceil_div_in<L: Leaf>(
     })
 }
 
-/// `shape / divisor`, where each mode divides what is left of the divisor or is divided by it:
+/// `shape / divisor`. Each mode must divide the rest of the divisor or be divisible by it:
 /// `(3,4) / 6 = (1,2)`.
 ///
 /// # Errors
@@ -45,7 +46,7 @@ pub fn shape_div_in<L: Leaf>(
     })
 }
 
-/// `(a / b, b / a)` where one divides the other; the smaller quotient is 1.
+/// `(a / b, b / a)` if one divides the other; the smaller quotient is 1.
 pub(crate) fn quotients<L: Leaf>(cx: &L::Cx, a: L, b: L) -> Result<(L, L), LayoutError> {
     let one = L::constant(1);
     let down = L::divides(cx, b, a);
@@ -68,10 +69,11 @@ pub(crate) fn quotients<L: Leaf>(cx: &L::Cx, a: L, b: L) -> Result<(L, L), Layou
     }
 }
 
-/// `shape / divisor` mode by mode, each exact: tuples of the same nesting, or a number below.
+/// `shape / divisor` mode by mode, each exact. The tuples have equal nesting, or a number stands
+/// over a tuple.
 ///
 /// # Errors
-/// Those of [`shape_div_in`], and [`LayoutError::Incongruent`].
+/// The errors of [`shape_div_in`], and [`LayoutError::Incongruent`].
 pub fn shape_div_by_in<L: Leaf>(
     cx: &L::Cx,
     shape: &IntTuple<L>,
@@ -79,16 +81,16 @@ pub fn shape_div_by_in<L: Leaf>(
 ) -> Result<IntTuple<L>, LayoutError> {
     by_mode(cx, shape, divisor, &|shape, divisor| match divisor {
         IntTuple::Leaf(divisor) => shape_div_in(cx, shape, *divisor),
-        // A number over a tuple: by the whole of it.
+        // A number over a tuple is divided by the size of the tuple.
         tuple => shape_div_in(cx, shape, tuple.size_in(cx)?),
     })
 }
 
-/// `shape / divisor` mode by mode, rounded up. A divisor with fewer modes leaves the others as they
-/// are.
+/// `shape / divisor` mode by mode, rounded up. If the divisor has fewer modes, the others stay
+/// unchanged.
 ///
 /// # Errors
-/// Those of [`ceil_div_in`], and [`LayoutError::Incongruent`].
+/// The errors of [`ceil_div_in`], and [`LayoutError::Incongruent`].
 pub fn ceil_div_by_in<L: Leaf>(
     cx: &L::Cx,
     shape: &IntTuple<L>,
@@ -140,7 +142,7 @@ pub fn inner_product_in<L: Leaf>(
     Ok(sum)
 }
 
-/// The size of every mode: `((2,3),4)` to `(6,4)`; a number stays.
+/// The size of every mode: `(6,4)` for `((2,3),4)`. A number stays.
 ///
 /// # Errors
 /// Overflow.
@@ -160,7 +162,7 @@ pub fn product_each_in<L: Leaf>(
 /// Whether the tiler cuts a shape into whole tiles.
 ///
 /// # Errors
-/// Overflow, and what the complement of a tiler refuses.
+/// Overflow, and the errors of the complement of a tiler.
 pub fn evenly_divides_in<L: Leaf>(
     cx: &L::Cx,
     shape: &IntTuple<L>,
@@ -190,8 +192,8 @@ pub fn evenly_divides_in<L: Leaf>(
     }
 }
 
-/// A layout of at most `n` coordinates of a shape, spread over its modes from the first: tiling by
-/// it gives tiles of that size, wherever they come from.
+/// A layout of at most `n` coordinates of a shape, distributed over its modes from the first on.
+/// Tiling by this layout gives tiles of this size at every origin.
 ///
 /// # Errors
 /// [`LayoutError::Argument`] for `n` below 1, overflow.

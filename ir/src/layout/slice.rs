@@ -1,10 +1,10 @@
-//! Slicing: the part of a layout that is left when some coordinates are fixed.
+//! Slicing: fixes some coordinates of a layout and keeps the modes of the others.
 //!
-//! A coordinate with holes says `_` where a mode is to stay: `(2,_)`. A hole keeps the mode as it
-//! is nested, where `(_,_)` keeps what it consists of.
+//! A coordinate with holes has `_` for each mode to keep: `(2,_)`. A hole over a nested mode keeps
+//! the mode with its nesting; `(_,_)` keeps its parts as separate modes.
 //!
 //! Invariant: `a.at(c) == a.slice_offset(h) + a.slice(h).at(free part of c)` for every coordinate
-//! `c` that agrees with `h`. `dice` keeps what `slice` drops.
+//! `c` that agrees with `h`. `dice` keeps the modes that `slice` drops.
 
 use super::{Layout, LayoutError, Profile, Stride};
 use crate::leaf::Leaf;
@@ -17,7 +17,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// The modes where the coordinate has holes.
     ///
     /// # Errors
-    /// [`LayoutError::Incongruent`] where the coordinate is nested otherwise than the layout.
+    /// [`LayoutError::Incongruent`] if the nesting of the coordinate does not fit the layout.
     pub fn slice(&self, coord: &Holes<L>) -> Result<Self, LayoutError> {
         self.parts_where(coord, true)
     }
@@ -25,14 +25,14 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
     /// The modes where the coordinate has numbers.
     ///
     /// # Errors
-    /// [`LayoutError::Incongruent`] where the coordinate is nested otherwise than the layout.
+    /// [`LayoutError::Incongruent`] if the nesting of the coordinate does not fit the layout.
     pub fn dice(&self, coord: &Holes<L>) -> Result<Self, LayoutError> {
         self.parts_where(coord, false)
     }
 
     fn parts_where(&self, coord: &Holes<L>, hole: bool) -> Result<Self, LayoutError> {
         match coord {
-            // All of it, or nothing.
+            // Everything or nothing.
             IntTuple::Leaf(leaf) if leaf.is_none() == hole => Ok(self.clone()),
             IntTuple::Leaf(_) => Layout::concat(&[]),
             IntTuple::Tuple(_) => {
@@ -74,7 +74,7 @@ fn nesting(profile: &Profile) -> String {
 }
 
 impl<L: Leaf> Layout<L> {
-    /// The index of the coordinate with 0 in its holes.
+    /// The index of the coordinate with 0 for each hole.
     ///
     /// # Errors
     /// [`LayoutError::Incongruent`] and overflow.
@@ -84,7 +84,7 @@ impl<L: Leaf> Layout<L> {
 }
 
 impl Layout<i64> {
-    /// The index of the coordinate with 0 in its holes.
+    /// The index of the coordinate with 0 for each hole.
     ///
     /// # Errors
     /// [`LayoutError::Incongruent`] and overflow.
@@ -94,7 +94,7 @@ impl Layout<i64> {
 }
 
 impl<L: Leaf, D: Stride<L>> Layout<L, D> {
-    /// The layout with mode `k` replaced.
+    /// The layout with another mode `k`.
     ///
     /// # Errors
     /// [`LayoutError::Rank`], limits and overflow.
@@ -105,7 +105,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         Layout::concat(&modes)
     }
 
-    /// The layout with one more mode, the last.
+    /// The layout with `mode` added as the last one.
     ///
     /// # Errors
     /// Limits and overflow.
@@ -115,7 +115,7 @@ impl<L: Leaf, D: Stride<L>> Layout<L, D> {
         Layout::concat(&modes)
     }
 
-    /// The layout with one more mode, the first.
+    /// The layout with `mode` added as the first one.
     ///
     /// # Errors
     /// Limits and overflow.

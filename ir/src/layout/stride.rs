@@ -1,11 +1,11 @@
-//! What a stride can be: a number, or a number of steps along an axis of a coordinate (`2@1`).
+//! Strides: a number, or a number of steps along an axis of a coordinate (`2@1`).
 //!
-//! Layouts whose strides are basis elements give coordinates: `(4,5):(1@0,1@1)` is the identity.
-//! Such are the coordinate tensors of predicates and of TMA, whose instructions take coordinates
-//! and no addresses.
+//! Layouts whose strides are basis elements return coordinates: `(4,5):(1@0,1@1)` is the identity.
+//! Predicates and TMA use such coordinate tensors, as TMA instructions take coordinates instead of
+//! addresses.
 //!
-//! Invariant: strides are a module over the leaves. `times` distributes over `plus`; a sum of steps
-//! along two axes is no stride, and refused.
+//! Invariant: strides are a module over the leaves: `times` distributes over `plus`. A sum of steps
+//! along two axes is not a stride, and is refused.
 
 use super::LayoutError;
 use crate::leaf::{Decision, Leaf};
@@ -13,15 +13,15 @@ use crate::tuple::IntTuple;
 use std::fmt;
 use std::hash::Hash;
 
-/// What a step along a mode is worth.
+/// The value of one step along a mode.
 pub trait Stride<L: Leaf>: Copy + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     /// No step.
     fn zero() -> Self;
-    /// Whether it is known to be zero.
+    /// Whether the stride is known to be zero.
     fn is_zero(self) -> bool;
-    /// The constant, if it is a number.
+    /// The constant, if the stride is a constant number.
     fn number(self) -> Option<i64>;
-    /// The stride that is a constant number.
+    /// The stride of a constant number.
     fn from_number(v: i64) -> Self;
     /// `self * by`. Errors: overflow, arena limits.
     fn times(cx: &L::Cx, a: Self, by: L) -> Result<Self, LayoutError>;
@@ -29,7 +29,7 @@ pub trait Stride<L: Leaf>: Copy + Eq + Hash + fmt::Debug + Send + Sync + 'static
     fn plus(cx: &L::Cx, a: Self, b: Self) -> Result<Self, LayoutError>;
     /// Whether the two are equal.
     fn same(cx: &L::Cx, a: Self, b: Self) -> Decision;
-    /// The text.
+    /// The text of the stride.
     fn text_in(self, cx: &L::Cx) -> String;
 }
 
@@ -69,7 +69,8 @@ impl<L: Leaf> Stride<L> for L {
 }
 
 impl LayoutError {
-    /// The mode `inner`, of which `part` (steps, extent) reaches mode `outer`, straddles that.
+    /// The error for a mode `inner` that straddles the end of mode `outer`. `part` is (steps,
+    /// extent).
     #[cold]
     pub(crate) fn indivisible<L: Leaf, D: Stride<L>>(
         cx: &L::Cx,
@@ -85,11 +86,11 @@ impl LayoutError {
                 format!("make the extent of `{inner_text}` a multiple or a divisor of {turn}")
             }
             (Some(s), Some(m)) if m > 0 => format!(
-                "make the stride of `{inner_text}` a divisor or a multiple of {s}, or its extent at \
-                 most {}",
+                "make the stride of `{inner_text}` a divisor or a multiple of {s}, or its extent \
+                 at most {}",
                 (s - 1) / m + 1
             ),
-            _ => format!("make `{m}` and `{s}` divide one another, with strides of one sign"),
+            _ => format!("make one of `{m}` and `{s}` a multiple of the other, with equal signs"),
         };
         let outer = format!("{s}:{}", outer.1.text_in(cx));
         LayoutError::clash(outer, inner_text, fix)
@@ -99,17 +100,18 @@ impl LayoutError {
 /// The longest path of an axis, `1@a@b@c@d`.
 pub const MAX_AXES: usize = 4;
 
-/// `value` steps along an axis; without an axis, a number. `2@1@0` steps along mode 1 of mode 0.
+/// `value` steps along an axis, or a plain number without an axis. `2@1@0` is two steps along mode
+/// 1 of mode 0.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Basis<L = i64> {
     value: L,
-    /// Outermost mode first: the reverse of the text.
+    /// The path of the axis, outermost mode first: the text has the reverse order.
     path: [u16; MAX_AXES],
     depth: u8,
 }
 
 impl<L: Leaf> Basis<L> {
-    /// `value` steps along the mode that the path leads to, outermost mode first.
+    /// `value` steps along the mode at the end of the path, outermost mode first.
     ///
     /// # Errors
     /// [`LayoutError::TooDeep`] for more than [`MAX_AXES`] modes, [`LayoutError::TooLarge`] for a
@@ -134,13 +136,13 @@ impl<L: Leaf> Basis<L> {
         Basis { value, path: [0; MAX_AXES], depth: 0 }
     }
 
-    /// How many steps.
+    /// The number of steps.
     #[must_use]
     pub fn value(self) -> L {
         self.value
     }
 
-    /// The mode stepped along, outermost first; empty for a plain number.
+    /// The path of the axis, outermost mode first. Empty for a plain number.
     #[must_use]
     pub fn path(&self) -> Vec<usize> {
         self.path[..usize::from(self.depth)].iter().map(|p| usize::from(*p)).collect()
@@ -202,7 +204,7 @@ impl<L: Leaf + fmt::Display> fmt::Display for Basis<L> {
     }
 }
 
-/// The basis elements of a shape, `1@k` for its mode `k`, to any depth.
+/// The basis elements of a shape, at all depths: `1@k` for mode `k`.
 ///
 /// # Errors
 /// As [`Basis::along`].
@@ -217,7 +219,7 @@ pub fn basis_like<L: Leaf>(shape: &IntTuple<L>) -> Result<IntTuple<Basis<L>>, La
                 let mut out = Vec::with_capacity(modes.len());
                 for (k, mode) in modes.iter().enumerate() {
                     path.push(k);
-                    // Before going down: no path is longer than the limit.
+                    // Checked before the descent, so no path exceeds the limit.
                     if path.len() > MAX_AXES {
                         return Err(LayoutError::TooDeep { limit: MAX_AXES });
                     }
@@ -231,7 +233,7 @@ pub fn basis_like<L: Leaf>(shape: &IntTuple<L>) -> Result<IntTuple<Basis<L>>, La
     walk(shape, &mut vec![])
 }
 
-/// Sums of steps along several axes: a coordinate of several modes.
+/// A sum of steps along several axes: a coordinate of several modes.
 pub(crate) enum CoordSum<L> {
     Number(L),
     Modes(Vec<CoordSum<L>>),

@@ -1,14 +1,14 @@
 //! Swizzles: involutions of indices that spread accesses over memory banks.
 //!
-//! `Sw<bits,base,shift>` flips the `bits` bits above the lowest `base` ones by the `bits` bits that
-//! lie `shift` higher. With a negative shift the higher bits are flipped by the lower ones.
-//! Invariant: the two fields do not overlap, so applying it twice changes nothing and it permutes
-//! every aligned run of [`Swizzle::period`] indices.
+//! `Sw<bits,base,shift>` applies exclusive-or to the `bits` bits above the lowest `base` bits, with
+//! the `bits` bits that lie `shift` higher. With a negative shift the lower bits change the higher
+//! ones. Invariant: the two fields do not overlap. A swizzle is therefore its own inverse, and it
+//! permutes every aligned run of [`Swizzle::period`] indices.
 
 use super::{Layout, LayoutError};
 use std::fmt;
 
-/// `x ^ ((x >> shift) & mask)`, the mask being `bits` ones above `base` zeros.
+/// `x ^ ((x >> shift) & mask)`; `mask` is `bits` ones above `base` zeros.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Swizzle {
     bits: u32,
@@ -17,18 +17,18 @@ pub struct Swizzle {
 }
 
 impl Swizzle {
-    /// The swizzle of these fields, in units of whatever is indexed.
+    /// The swizzle with these fields, in units of the indices.
     ///
     /// # Errors
-    /// [`LayoutError::Swizzle`] where the fields overlap or reach beyond 62 bits.
+    /// [`LayoutError::Swizzle`] if the fields overlap or reach beyond 62 bits.
     pub fn new(bits: u32, base: u32, shift: u32) -> Result<Self, LayoutError> {
         Swizzle::of_fields(bits.into(), base.into(), shift.into())
     }
 
-    /// As [`Swizzle::new`]; a negative shift flips the higher field by the lower one.
+    /// As [`Swizzle::new`]. With a negative shift the lower field changes the higher one.
     ///
     /// # Errors
-    /// Those of [`Swizzle::new`], and for negative bits or base.
+    /// The errors of [`Swizzle::new`], and for negative bits or base.
     pub fn of_fields(bits: i64, base: i64, shift: i64) -> Result<Self, LayoutError> {
         let refuse = |reason| {
             Err(LayoutError::Swizzle { swizzle: format!("Sw<{bits},{base},{shift}>"), reason })
@@ -46,37 +46,38 @@ impl Swizzle {
         Ok(Swizzle { bits: bits as u32, base: base as u32, shift: shift as i32 })
     }
 
-    /// The swizzle that changes nothing.
+    /// The identity.
     #[must_use]
     pub const fn none() -> Self {
         Swizzle { bits: 0, base: 0, shift: 0 }
     }
 
-    /// How many bits are flipped.
+    /// The number of changed bits.
     #[must_use]
     pub fn bits(self) -> u32 {
         self.bits
     }
 
-    /// How many low bits stay as they are: runs of `1 << base` indices stay together.
+    /// The number of low bits that never change: runs of `1 << base` indices stay together.
     #[must_use]
     pub fn base(self) -> u32 {
         self.base
     }
 
-    /// How far above the flipped bits the deciding ones are; below them, if negative.
+    /// The distance from the changed bits up to the deciding bits. Negative if the deciding bits
+    /// are lower.
     #[must_use]
     pub fn shift(self) -> i32 {
         self.shift
     }
 
-    /// Whether it changes nothing.
+    /// Whether the swizzle is the identity.
     #[must_use]
     pub fn is_none(self) -> bool {
         self.bits == 0
     }
 
-    /// The index that `x` is moved to. Its own inverse.
+    /// The index that `x` moves to. The function is its own inverse.
     #[must_use]
     pub fn apply(self, x: i64) -> i64 {
         let mask = ((1i64 << self.bits) - 1) << self.base;
@@ -84,17 +85,19 @@ impl Swizzle {
         if self.shift >= 0 { x ^ ((x >> distance) & mask) } else { x ^ ((x & mask) << distance) }
     }
 
-    /// After how many indices the pattern repeats; memory must be aligned to as many.
+    /// The number of indices after which the pattern repeats. Memory must be aligned to this
+    /// number.
     #[must_use]
     pub fn period(self) -> i64 {
         if self.is_none() { 1 } else { 1 << (self.bits + self.base + self.shift.unsigned_abs()) }
     }
 
-    /// The same swizzle of memory, for indices of elements `new_bits` wide instead of `old_bits`.
+    /// This swizzle of memory in indices of elements with `new_bits`; `self` has indices of
+    /// elements with `old_bits`.
     ///
     /// # Errors
-    /// [`LayoutError::Swizzle`] where the widths are no power of two apart, or where a new element
-    /// would be torn apart.
+    /// [`LayoutError::Swizzle`] if the ratio of the widths is not a power of two, or if the swizzle
+    /// would split a new element.
     pub fn recast(self, old_bits: u32, new_bits: u32) -> Result<Self, LayoutError> {
         if self.is_none() {
             return Ok(self);
@@ -102,7 +105,7 @@ impl Swizzle {
         let refuse = |reason| Err(LayoutError::Swizzle { swizzle: self.to_string(), reason });
         let (large, small) = (old_bits.max(new_bits), old_bits.min(new_bits));
         if small == 0 || large % small != 0 || !(large / small).is_power_of_two() {
-            return refuse("cannot be recast between widths that are no power of two apart");
+            return refuse("cannot be recast: the ratio of the widths is not a power of two");
         }
         let step = (large / small).trailing_zeros();
         if new_bits <= old_bits {
@@ -114,13 +117,13 @@ impl Swizzle {
         }
         match self.base.checked_sub(step) {
             Some(base) => Ok(Swizzle { base, ..self }),
-            None => refuse("would tear the wider elements apart"),
+            None => refuse("would split the wider elements"),
         }
     }
 }
 
 impl Swizzle {
-    /// The swizzle that undoes what another of the same base and shift leaves over: `self ∘ other`.
+    /// `self ∘ other` as one swizzle, if both have equal base and shift.
     pub(crate) fn merged(self, other: Swizzle) -> Option<Swizzle> {
         if self.is_none() || other.is_none() {
             return Some(if self.is_none() { other } else { self });
@@ -135,7 +138,7 @@ impl Swizzle {
         })
     }
 
-    /// Whether it permutes `0..n`.
+    /// Whether the swizzle permutes `0..n`.
     pub(crate) fn permutes_below(self, n: i64) -> bool {
         let small = n <= super::enumerate::MAX_ENUMERATED;
         n % self.period() == 0
@@ -143,18 +146,19 @@ impl Swizzle {
             || (small && (0..n).all(|i| self.apply(i) < n))
     }
 
-    /// The swizzle of indices that does what this one does to coordinates: `s` with
+    /// The swizzle of indices with the effect of this swizzle on coordinates: `s` with
     /// `s.apply(layout.at(i)) == layout.at(self.apply(i))` for every `i` below the size.
     ///
     /// # Errors
-    /// [`LayoutError::Swizzled`] where the layout takes the two fields apart.
+    /// [`LayoutError::Swizzled`] if the layout separates the bits of a field.
     pub fn through(self, layout: &Layout) -> Result<Swizzle, LayoutError> {
         if self.is_none() {
             return Ok(self);
         }
         let what = "the composition with a swizzle";
         let refuse = || LayoutError::Swizzled { what, layout: format!("{layout} o {self}") };
-        // What each bit of the coordinate is worth, as far as extents are powers of two.
+        // The index distance of each bit of the coordinate, up to an extent that is not a power of
+        // two.
         let (mut worth, mut whole) = (Vec::new(), true);
         for &(extent, stride) in layout.leaves() {
             whole &= extent.count_ones() == 1;
@@ -165,7 +169,7 @@ impl Swizzle {
         let n = worth.len() as u32;
         let distance = self.shift.unsigned_abs();
         let (low, high) = (self.base, self.base + distance);
-        // Bits that are never set decide nothing.
+        // Bits that are never set have no effect.
         let bits = if self.shift >= 0 { self.bits.min(n.saturating_sub(high)) } else { self.bits };
         if bits == 0 {
             return Ok(Swizzle::none());
@@ -186,7 +190,7 @@ impl Swizzle {
         let shift = i64::from(deciding) - i64::from(flipped);
         let base = flipped.min(deciding);
         let found = Swizzle::of_fields(bits.into(), base.into(), shift).map_err(|_| refuse())?;
-        // A permutation of bits is exact; other layouts are looked at index by index.
+        // A permutation of bits is exact. Other layouts are checked index by index.
         let mut places: Vec<Option<u32>> = (0..n).map(place).collect();
         places.sort_unstable();
         let permutes = whole

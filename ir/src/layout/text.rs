@@ -1,8 +1,8 @@
-//! Tuples and layouts as text: `((2,2),8):((1,16),2)`, `(4,5):(1@0,1@1)`,
+//! Text form of tuples and layouts: `((2,2),8):((1,16),2)`, `(4,5):(1@0,1@1)`,
 //! `Sw<3,4,3> o 0 o (8,64):(64,1)`.
 //!
-//! Invariant: `parse(print(x)) == x`, and blanks are ignored. Nesting and length are bounded before
-//! anything is built, so no text can exhaust the stack or memory.
+//! Invariant: `parse(print(x)) == x`; blanks are ignored. Nesting and length are checked before
+//! anything is built, so no text exhausts the stack or memory.
 
 use super::{Basis, ComposedLayout, CoordLayout, Layout, LayoutError, Stride, Swizzle};
 use crate::leaf::Leaf;

@@ -1,4 +1,4 @@
-//! What a layout can be divided or composed by: a layout over all of it, or one tiler per mode.
+//! Tilers: the right operand of division and product. A tiler is one layout, or one tiler per mode.
 
 use super::{Layout, LayoutError, Stride};
 use crate::leaf::Leaf;
@@ -9,9 +9,9 @@ use crate::tuple::MAX_DEPTH;
 pub enum Tiler<L: Leaf = i64> {
     /// Acts on the whole mode as a one-dimensional function.
     Layout(Layout<L>),
-    /// One tiler for each of the first modes; further modes are left alone.
+    /// One tiler for each of the first modes. Further modes stay unchanged.
     Modes(Vec<Tiler<L>>),
-    /// Leaves the mode alone.
+    /// Keeps the mode unchanged.
     Keep,
 }
 
@@ -34,7 +34,7 @@ impl<L: Leaf> From<Vec<Tiler<L>>> for Tiler<L> {
 }
 
 impl<L: Leaf> Tiler<L> {
-    /// The tile of consecutive elements: one extent for each mode, `[8, 8]`.
+    /// A tile of consecutive elements, with one extent for each mode, such as `[8, 8]`.
     ///
     /// # Errors
     /// [`LayoutError::Extent`] for constant extents below 1.
@@ -43,8 +43,8 @@ impl<L: Leaf> Tiler<L> {
         extents.iter().map(mode).collect::<Result<_, _>>().map(Tiler::Modes)
     }
 
-    /// Applies `leaf` at every layout of the tiler; a mode that is left alone stays, and those that
-    /// the tiler does not reach stay or are dropped.
+    /// Applies `leaf` at every layout of the tiler. Modes under [`Tiler::Keep`] stay. Modes beyond
+    /// the tiler stay or are dropped.
     pub(crate) fn transform<D: Stride<L>>(
         &self,
         layout: &Layout<L, D>,

@@ -1,7 +1,7 @@
-//! Thread-value layouts from a layout of threads and a layout of values.
+//! Thread-value layouts, built from a layout of threads and a layout of values.
 //!
-//! Invariant: `tv(threads, values)` has mode 0 over threads and mode 1 over values, and sends them
-//! to the one-dimensional index of the element in a tile of shape [`tv_tiler`](Layout::tv_tiler).
+//! Invariant: mode 0 of `tv(threads, values)` is the thread and mode 1 the value. The index is the
+//! one-dimensional index of the element in a tile of shape [`tv_tiler`](Layout::tv_tiler).
 
 use super::shapes::product_each_in;
 use super::{Layout, LayoutError};
@@ -9,11 +9,11 @@ use crate::leaf::Leaf;
 use crate::tuple::IntTuple;
 
 impl<L: Leaf> Layout<L> {
-    /// The thread-value layout of threads that each hold a block of values, in a tile of their
-    /// raked product.
+    /// The thread-value layout in which each thread holds a block of values. The tile is the raked
+    /// product of threads and values.
     ///
     /// # Errors
-    /// Those of the product and of composition.
+    /// The errors of the product and of composition.
     pub fn tv_in(
         cx: &L::Cx,
         threads: &Layout<L>,
@@ -27,7 +27,7 @@ impl<L: Leaf> Layout<L> {
     /// The shape of the tile that [`Layout::tv_in`] covers.
     ///
     /// # Errors
-    /// Those of the product.
+    /// The errors of the product.
     pub fn tv_tiler_in(
         cx: &L::Cx,
         threads: &Layout<L>,
@@ -38,8 +38,8 @@ impl<L: Leaf> Layout<L> {
 }
 
 impl Layout<i64> {
-    /// The thread-value layout of threads that each hold a block of values, in a tile of their
-    /// raked product.
+    /// The thread-value layout in which each thread holds a block of values. The tile is the raked
+    /// product of threads and values.
     ///
     /// ```
     /// # use carbyne_ir::layout::Layout;
@@ -50,7 +50,7 @@ impl Layout<i64> {
     /// ```
     ///
     /// # Errors
-    /// Those of the product and of composition.
+    /// The errors of the product and of composition.
     pub fn tv(threads: &Layout, values: &Layout) -> Result<Layout, LayoutError> {
         Layout::tv_in(&(), threads, values)
     }
@@ -58,7 +58,7 @@ impl Layout<i64> {
     /// The shape of the tile that [`Layout::tv`] covers.
     ///
     /// # Errors
-    /// Those of the product.
+    /// The errors of the product.
     pub fn tv_tiler(threads: &Layout, values: &Layout) -> Result<IntTuple, LayoutError> {
         Layout::tv_tiler_in(&(), threads, values)
     }

@@ -1,4 +1,4 @@
-//! Unification: one compact layout under which several runs of elements are all consecutive.
+//! Unification: one compact layout that makes several runs of elements consecutive.
 //!
 //! Hexcute (CGO 2026, section V, Fig. 10) finds layouts of shared memory this way: every access
 //! states the elements that it needs side by side, and one layout must serve all accesses.
@@ -8,27 +8,28 @@
 //! the tensor's shape, one-to-one onto `0..size`, with `m(run(j)) == j` for every run and every `j`
 //! below its size.
 //!
-//! Modes are split where runs begin and end, and each part, a *digit*, gets one stride. A digit
-//! that needs two strides, or two digits that need one, are an [`Obstacle`]. Digits that no run
-//! names follow compactly.
+//! The solver splits modes at the ends of runs and gives each part, a *digit*, one stride. It is an
+//! [`Obstacle`] if a digit needs two strides or if two digits need one stride. Digits outside of
+//! all runs follow compactly.
 //!
-//! Invariant: a layout that is found satisfies these equations. Where runs cut digits unevenly,
-//! none is found, though the elements alone might allow one.
+//! Invariant: every returned layout satisfies these equations. If runs cut digits unevenly, the
+//! solver fails, even if a layout exists.
 
 use super::{Layout, LayoutError, Obstacle};
 use crate::tuple::IntTuple;
 
-/// A part of a mode: extent, step within the column-major index, stride in memory.
+/// A part of a mode: extent, step within the column-major index, stride in memory if assigned.
 type Digit = (i64, i64, Option<i64>);
 
-/// A compact layout of `shape` under which every run is consecutive. A run is given by its leaves,
-/// as extent and step in the column-major index, so a [`Layout`] is one. The last
-/// `shape.len() - outer` modes are the fastest where no run says otherwise; the first `outer`
-/// modes, such as stages of a ring, lie outside of them.
+/// A compact layout of `shape` that makes every run consecutive. A run is given by its leaves,
+/// (extent, step) in the column-major index, so a [`Layout`] can be a run. The last
+/// `shape.len() - outer` modes are the fastest if no run requires otherwise; the first `outer`
+/// modes, such as stages of a ring, are slower.
 ///
 /// ```
 /// # use carbyne_ir::layout::{Layout, LayoutError, Obstacle, unify};
-/// // Hexcute, Fig. 10(c): one access reads 8 elements of a column, the other four such pieces, 16 apart.
+/// // Hexcute, Fig. 10(c): one access reads 8 elements of a column, the other one
+/// // four such pieces, 16 apart.
 /// let (one, four): (Layout, Layout) = ("8:1".parse()?, "(8,4):(1,16)".parse()?);
 /// let m = unify(&[64, 64], 0, &[&one, &four])?;
 /// assert_eq!(m.to_string(), "((8,2,4),64):((1,32,8),64)");
@@ -41,7 +42,7 @@ type Digit = (i64, i64, Option<i64>);
 /// ```
 ///
 /// # Errors
-/// [`LayoutError::NotUnified`] with the first obstacle; shapes that no layout has.
+/// [`LayoutError::NotUnified`] with the first obstacle; the errors of invalid shapes.
 pub fn unify<R: AsRef<[(i64, i64)]>>(
     shape: &[i64],
     outer: usize,
@@ -59,7 +60,7 @@ pub fn unify<R: AsRef<[(i64, i64)]>>(
     let pieces = runs().map(|run| cut(&mut modes, run)).collect::<Result<Vec<_>, _>>();
     let pieces = pieces.map_err(LayoutError::NotUnified)?;
     let mut next = assign(&mut modes, &pieces).map_err(LayoutError::NotUnified)?;
-    // The mode of the first run goes on, then the others in order.
+    // The mode of the first run comes first, then the others in order.
     let outer = outer.min(shape.len());
     let first = runs().flatten().next().map_or(outer, |digit| mode_of(shape, digit.1));
     let order: Vec<usize> = std::iter::once(first)
@@ -92,8 +93,8 @@ fn mode_of(shape: &[i64], step: i64) -> usize {
     shape.len().saturating_sub(1)
 }
 
-/// Splits digits of the modes where the run begins and ends. Returns the run, split where modes
-/// end.
+/// Splits the digits of the modes where the run begins and ends. Returns the run, split at the ends
+/// of modes.
 fn cut(modes: &mut [Vec<Digit>], run: &[(i64, i64)]) -> Result<Vec<(i64, i64)>, Obstacle> {
     let mut pieces = vec![];
     for &(mut n, mut s) in run {
@@ -108,7 +109,7 @@ fn cut(modes: &mut [Vec<Digit>], run: &[(i64, i64)]) -> Result<Vec<(i64, i64)>, 
                 return Err(Obstacle::RunBegins { run: s, digit: (extent, step) });
             }
             let before = s / step;
-            let here = extent / before; // From s to the end of the digit.
+            let here = extent / before; // From `s` to the end of the digit.
             let take = n.min(here);
             if here % take != 0 || n % take != 0 {
                 return Err(Obstacle::RunEnds { run: n, digit: (extent, step) });
@@ -125,8 +126,8 @@ fn cut(modes: &mut [Vec<Digit>], run: &[(i64, i64)]) -> Result<Vec<(i64, i64)>, 
     Ok(pieces)
 }
 
-/// Gives the digits of every run the strides 1, n₀, n₀·n₁, ..., and returns the stride behind all
-/// of them.
+/// Gives the digits of every run the strides 1, n₀, n₀·n₁, ..., and returns the stride after all of
+/// them.
 fn assign(modes: &mut [Vec<Digit>], runs: &[Vec<(i64, i64)>]) -> Result<i64, Obstacle> {
     for run in runs {
         let mut stride = 1;

@@ -1,31 +1,32 @@
-//! Casts to floats: which ones round, and which ones of a body a meaning knows of.
+//! Classification of casts to floats: those that round in the meaning, and those that round only in
+//! the body.
 //!
-//! A cast in a `means` block rounds where its type does not hold every value of its operand
-//! ([`Means::roundings`]). A cast in a body may be one of these, or a step on the way that the
-//! meaning says nothing of: probabilities that a tensor core takes as halves, a tile that is
-//! stored. [`Program::casts`] tells them apart.
+//! A cast in a `means` block rounds if its type does not contain every value of its operand
+//! ([`Means::roundings`]). A cast in a body may implement such a rounding. It may also be a step
+//! that the meaning does not mention: probabilities rounded to halves for a tensor core, or a tile
+//! that is stored. [`Program::casts`] distinguishes the two.
 
 use super::{BufferId, Means, MeansInput, MeansOp, Operand, Program, Spec, SpecId, TensorId, walk};
 use crate::ast::{Attr, BinaryOp, Key, SpecKind, UnaryOp};
 use crate::scalar::Scalar;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a cast of a body, to a float that does not hold every value of its operand, is to the
-/// meaning.
+/// The role of a rounding cast in a body. A cast rounds if its float type does not contain every
+/// value of its operand.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum CastRole {
-    /// A step on the way: the meaning knows nothing of it.
+    /// A step of the implementation that the meaning does not mention.
     Staged,
     /// The meaning rounds here, too.
     Meant,
-    /// The body computes what the cast rounds away, to add it elsewhere: the product of f32 by
-    /// terms of bf16, say.
+    /// The body computes the rounding error of the cast, to add it elsewhere: for example, a
+    /// product of f32 values as a sum of bf16 products.
     Split,
 }
 
 impl Means {
-    /// For each step the type that it rounds to, as [`Means::casts`], but for a cast that nothing
-    /// but an output of its type reads: that output rounds anyway.
+    /// For each step the type to which it rounds, as [`Means::casts`], except for a cast to the
+    /// type of an output that no other step reads: the store rounds it anyway.
     #[must_use]
     pub fn roundings(&self) -> Vec<Option<Scalar>> {
         let mut roundings = self.casts();
@@ -40,12 +41,12 @@ impl Means {
         roundings
     }
 
-    /// For each step the type that it rounds to: of a cast to a float that does not hold every
-    /// value of its operand.
+    /// For each step the type to which it rounds: the type of a cast to a float that does not
+    /// contain every value of its operand.
     ///
-    /// An operand has the values of its type, a cast those of its own; what only chooses among
-    /// values keeps theirs. What is computed of floats has the values of `f32`, or of `f64` where
-    /// one of them is `f64`.
+    /// An operand has the values of its type, and a cast those of the type it casts to. An
+    /// operation that only selects values keeps their type. Other results of floats have the values
+    /// of `f32`, or of `f64` if an operand is `f64`.
     #[must_use]
     pub fn casts(&self) -> Vec<Option<Scalar>> {
         let mut types: Vec<Scalar> = self.values.iter().map(|v| v.scalar).collect();
@@ -61,7 +62,7 @@ impl Means {
             let float = self.values[step.output].scalar.is_float();
             let own = match &step.op {
                 MeansOp::View { .. } | MeansOp::Gather { .. } => of.first().copied(),
-                // Zeros and infinities are numbers of every type.
+                // Every float type contains zeros and infinities.
                 MeansOp::Pad { value, .. } if *value == 0.0 || value.is_infinite() => {
                     of.first().copied()
                 }
@@ -78,7 +79,7 @@ impl Means {
                     }
                 }
                 MeansOp::Spec { kind, .. } if keeps_values(*kind) && !literal => match kind {
-                    // The first operand decides, and is not chosen.
+                    // The first operand of a Select is not among the selected values.
                     SpecKind::Select => {
                         of.get(1..).unwrap_or_default().iter().copied().reduce(join)
                     }
@@ -94,7 +95,7 @@ impl Means {
     }
 }
 
-/// Whether every result is one of the operands' values, but for its sign.
+/// Whether every result is the value of an operand, up to the sign.
 fn keeps_values(kind: SpecKind) -> bool {
     use crate::ast::ReduceOp;
     match kind {
@@ -110,12 +111,12 @@ fn keeps_values(kind: SpecKind) -> bool {
     }
 }
 
-/// The type of what is computed of values of a type.
+/// The type of results computed from values of a type.
 fn computed(of: Scalar) -> Scalar {
     if of == Scalar::F64 { Scalar::F64 } else { Scalar::F32 }
 }
 
-/// A type that holds the values of both.
+/// A type that contains the values of both.
 fn join(a: Scalar, b: Scalar) -> Scalar {
     match (a.holds(b), b.holds(a)) {
         (true, _) => a,
@@ -124,19 +125,19 @@ fn join(a: Scalar, b: Scalar) -> Scalar {
     }
 }
 
-/// The types that the kernels of a program round to by casts in their `means` blocks, those that
-/// outputs are cast to included.
+/// The types to which casts in the `means` blocks of kernels round. They include casts to the type
+/// of an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoundedTypes {
-    /// All of them.
+    /// All types.
     pub all: BTreeSet<Scalar>,
-    /// Those that floats are rounded to. An integer rounded to `f32`, say, tells nothing of other
-    /// numbers of that type.
+    /// The types to which floats are rounded. A rounding of an integer to `f32`, for example, does
+    /// not concern other numbers of that type.
     pub of_floats: BTreeSet<Scalar>,
 }
 
 impl Program {
-    /// The types that kernels round to by casts in their `means` blocks.
+    /// The types to which casts in the `means` blocks of kernels round.
     #[must_use]
     pub fn rounded_types(&self) -> RoundedTypes {
         let mut types = RoundedTypes::default();
@@ -153,8 +154,8 @@ impl Program {
         types
     }
 
-    /// Whether an output of a kernel is what a cast in its `means` block rounds to the output's
-    /// type.
+    /// Whether a kernel's output is the result of a cast in its `means` block that rounds to the
+    /// type of the output.
     #[must_use]
     pub fn is_rounded(&self, kernel: SpecId, output: usize) -> bool {
         let Some(means) = &self.specs[kernel].means else { return false };
@@ -164,17 +165,20 @@ impl Program {
         to == Some(means.values[value].scalar)
     }
 
-    /// The casts to floats in a kernel's body that do not keep every value, specs with bodies and
-    /// leaves alike, with what they are to the meaning of the spec around them.
+    /// The rounding casts to floats in a kernel's body, with their roles. They include specs with
+    /// bodies and leaves.
     ///
-    /// A cast is meant where it says `meant=yes`, or where a spec around it rounds to its type in
-    /// its `means` block; it splits where the difference of its operand and its result is computed
-    /// and no meaning rounds so; else, and with `meant=no`, it stages. A cast within the body of a
-    /// cast is what that one is.
+    /// - Meant: the cast has `meant=yes`, or an enclosing spec rounds to its type in its `means`
+    ///   block.
+    /// - Split: the body computes the difference of the cast's operand and result, and no meaning
+    ///   rounds to the type.
+    /// - Staged: all others, and casts with `meant=no`.
+    ///
+    /// A cast inside the body of a cast has the role of the outer one.
     #[must_use]
     pub fn casts(&self, kernel: SpecId) -> BTreeMap<SpecId, CastRole> {
         let mut all: Vec<(SpecId, Option<CastRole>)> = vec![];
-        // Of the specs around: types that they round to, and what the cast is that one of them is.
+        // For each enclosing spec: the types to which it rounds, and the enclosing cast.
         let mut around: Vec<(BTreeSet<Scalar>, Option<SpecId>)> =
             vec![(self.rounds_to(kernel), None)];
         let mut inside: BTreeMap<SpecId, SpecId> = BTreeMap::new();
@@ -234,7 +238,7 @@ impl Program {
         means.map(Means::roundings).into_iter().flatten().flatten().collect()
     }
 
-    /// Whether a spec is a cast to a float that does not hold every value of its operand.
+    /// Whether a spec is a cast to a float that does not contain every value of its operand.
     fn narrows(&self, spec: &Spec) -> bool {
         let from = spec.input_tensors().next().map(|t| self.scalar_of(t));
         let to = spec.outputs.first().map(|t| self.scalar_of(*t));
@@ -242,20 +246,21 @@ impl Program {
         cast && from.zip(to).is_some_and(|(from, to)| to.is_float() && !to.holds(from))
     }
 
-    /// The buffers that a spec of one operand reads and writes.
+    /// The input and output buffers of a spec with one operand.
     fn between(&self, id: SpecId) -> Option<(BufferId, BufferId)> {
         let spec = &self.specs[id];
         let buffer = |t: TensorId| self.tensors[t].buffer;
         Some((buffer(spec.input_tensors().next()?), buffer(*spec.outputs.first()?)))
     }
 
-    /// Casts, as the buffers they read and write, of values from which a cast of them to that type
-    /// is subtracted, or the reverse. What a buffer is moved to, negated, or cast to without loss
-    /// stands for it.
+    /// The casts of values from which the body subtracts a cast of the same value to the same type,
+    /// or the reverse. A cast is identified by its input and output buffers. Copies, negations and
+    /// lossless casts of a buffer stand for the buffer.
     fn splits(&self, kernel: SpecId) -> BTreeSet<(BufferId, BufferId)> {
         let (mut narrow, mut differences) = (BTreeSet::new(), vec![]);
-        // What each buffer is moved or widened to, where it is moved from, and whether with another
-        // sign.
+        // `onward`: the buffers to which a buffer is moved, negated or widened. `alike`: the same
+        // without casts, and with moves in both directions. The flag tells whether the sign
+        // changes.
         let mut onward: Edges = BTreeMap::new();
         let mut alike: Edges = BTreeMap::new();
         let body = self.specs[kernel].body.as_deref().unwrap_or(&[]);
@@ -272,7 +277,7 @@ impl Program {
                     onward.entry(from).or_default().insert((to, true));
                     alike.entry(from).or_default().insert((to, true));
                 }
-                // What several tensors are stored to makes them no copies of one another.
+                // Tensors stored to one tensor in global memory are not copies of one another.
                 (SpecKind::Move, Some((_, to))) if self.buffers[to].is_global() => {}
                 (SpecKind::Move, Some((from, to))) => {
                     onward.entry(from).or_default().insert((to, false));
@@ -301,7 +306,7 @@ impl Program {
             })
         };
         let found: BTreeSet<_> = narrow.iter().copied().filter(splits).collect();
-        // Another cast of the same value to the same type is that cast.
+        // Another cast of the same value to the same type counts as the same cast.
         let same = |(from, to): &(BufferId, BufferId)| {
             let sources = reached(*from, &alike);
             let typed = |b: BufferId| self.buffers[b].scalar;
@@ -311,10 +316,10 @@ impl Program {
     }
 }
 
-/// For each buffer what it goes to, and whether with another sign.
+/// For each buffer its successors, and whether the sign changes.
 type Edges = BTreeMap<BufferId, BTreeSet<(BufferId, bool)>>;
 
-/// What a buffer goes to, itself included.
+/// All buffers reachable from a buffer, including itself.
 fn reached(from: BufferId, along: &Edges) -> BTreeSet<(BufferId, bool)> {
     let (mut found, mut todo) = (BTreeSet::from([(from, false)]), vec![(from, false)]);
     while let Some((b, sign)) = todo.pop() {

@@ -1,36 +1,36 @@
-//! What is said of symbols: facts that every launch keeps, and whether given values keep them.
+//! Facts about symbols, and residue classes.
 
 use crate::ast::CmpOp;
 use crate::expr::{Dim, ExprArena};
 use crate::span::Span;
 
-/// A comparison of symbols and constants that holds at every launch.
+/// A comparison of expressions over symbols that holds at every launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// The left side, as it is written where that says more than what is known of its symbols.
+    /// The left side, as written, without simplification by known facts about its symbols.
     pub lhs: Dim,
-    /// How the sides compare.
+    /// The comparison.
     pub op: CmpOp,
     /// The right side.
     pub rhs: Dim,
-    /// As it prints, `M % 8 == 0`.
+    /// The printed form, `M % 8 == 0`.
     pub text: String,
-    /// Where it is written.
+    /// Its place in the text.
     pub span: Span,
 }
 
-/// The numbers that leave `rest` where they are divided by `by`.
+/// A residue class: the numbers with remainder `rest` modulo `by`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Residue {
-    /// At least 1.
+    /// The modulus, at least 1.
     pub by: i64,
-    /// At least 0, less than `by`.
+    /// The remainder, at least 0 and less than `by`.
     pub rest: i64,
 }
 
 impl Residue {
-    /// The numbers that are among others, too: none where no number is. Where their divisor does
-    /// not fit 64 bits, these numbers stay as they are.
+    /// The intersection of two residue classes; `None` if it is empty. If its modulus does not fit
+    /// 64 bits, returns `self`.
     #[must_use]
     pub fn and(self, other: Residue) -> Option<Residue> {
         let [a, b] = [self.by, other.by].map(i128::from);
@@ -50,14 +50,15 @@ impl Residue {
         Some(rest.map_or(self, |rest| Residue { by, rest }))
     }
 
-    /// The least of the numbers that is not below another.
+    /// The least number of the class that is at least `from`.
     #[must_use]
     pub fn least(self, from: i64) -> Option<i64> {
         from.checked_add(self.rest.checked_sub(from)?.rem_euclid(self.by))
     }
 }
 
-/// What is at least zero where the comparison holds. What does not fit 64 bits says nothing.
+/// The differences that are at least zero if the comparison holds. Those that do not fit 64 bits
+/// are omitted.
 pub fn differences(cx: &ExprArena, lhs: Dim, op: CmpOp, rhs: Dim) -> Vec<Dim> {
     let less = |a: Dim, b: Dim, by: i64| cx.sub(b, a).and_then(|d| cx.sub(d, Dim::Const(by))).ok();
     let found = match op {

@@ -1,17 +1,20 @@
-//! Values of symbols to try a kernel with: small ones, and some that tiles do not divide.
+//! Sample values of symbols for test runs of a kernel: small ones, and some with partial tiles.
 
 use super::{Program, SpecId, Stmt, StmtKind, VarKind};
 use crate::expr::{Dim, Node, VarId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Assignments that are looked at until all facts are kept.
+/// The maximal number of assignments that the search tries.
 const MAX_LOOKS: usize = 1 << 10;
-/// Largest tile that values are chosen by.
+/// The largest tile that influences the values.
 const MAX_TILE: i64 = 1 << 10;
 
-/// Values of all symbols that keep the facts: such that there are several tiles along each mode,
-/// the last one a part of one where that may be; small ones; and such that a block that takes every
-/// so many-th tile takes a second one. None where there are no symbols, or no values were found.
+/// Samples: values of all symbols that satisfy the facts. There are up to three:
+/// - values with several tiles along each mode, the last of them partial if possible;
+/// - small values;
+/// - values for which a block that takes every n-th tile takes two of them.
+///
+/// Empty if there are no symbols, or if the search finds no values.
 pub fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     if p.symbols.is_empty() {
         let of_data = |s: &Stmt| matches!(s.kind, StmtKind::Element { .. });
@@ -23,7 +26,7 @@ pub fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     let tiles = tiles(p, kernel);
     let batches = batches(p, kernel);
     let turns = turns(p, kernel);
-    // What is divided into tiles first: other symbols follow from these values.
+    // Choose the symbols that are divided into tiles first: other symbols follow from their values.
     let mut order = p.symbols.clone();
     order.sort_by_key(|symbol| !tiles.contains_key(symbol));
     let again = again(p, kernel, &turns);
@@ -45,14 +48,14 @@ pub fn samples(p: &Program, kernel: SpecId) -> Vec<HashMap<VarId, i64>> {
     found
 }
 
-/// Changes a sample so that expressions, such as numbers of turns of loops, have these values in
-/// the first block. None if no values were found that keep the facts.
+/// Changes a sample so that each expression, such as a loop's number of iterations, has the given
+/// value in the first block. `None` if no such values satisfy the facts.
 pub fn with_turns(
     p: &Program,
     sample: &HashMap<VarId, i64>,
     numbers: &[(Dim, i64)],
 ) -> Option<HashMap<VarId, i64>> {
-    /// Values of a symbol that are tried.
+    /// The number of values that are tried for a symbol.
     const MAX_VALUES: i64 = 1 << 12;
     let mut found = sample.clone();
     for (expr, n) in numbers {
@@ -85,16 +88,16 @@ struct Search<'a> {
     p: &'a Program,
     tiles: &'a BTreeMap<VarId, i64>,
     batches: &'a BTreeSet<VarId>,
-    /// How many whole tiles there are at least along symbols that bound loops.
+    /// The minimal number of complete tiles along symbols that bound loops.
     turns: &'a BTreeMap<VarId, i64>,
-    /// Whether values that tiles do not divide are tried first.
+    /// Whether to try values with partial tiles first.
     tiled: bool,
     looks: usize,
     values: HashMap<VarId, i64>,
 }
 
 impl Search<'_> {
-    /// Chooses values of these symbols.
+    /// Chooses values of these symbols; returns whether it found some.
     fn choose(&mut self, symbols: &[VarId]) -> bool {
         let Some((symbol, others)) = symbols.split_first() else { return true };
         for value in self.candidates(*symbol) {
@@ -112,13 +115,13 @@ impl Search<'_> {
         false
     }
 
-    /// Values of a symbol, the best first.
+    /// Candidate values of a symbol, best first.
     fn candidates(&self, symbol: VarId) -> Vec<i64> {
-        /// Enough for loops to come round and for blocks to have neighbors.
+        /// Multiple of the divisor that lets loops iterate and gives blocks neighbors.
         const MULTIPLE: i64 = 4;
-        /// The same of what only blocks are told apart by.
+        /// Multiple of the divisor for symbols that only count blocks.
         const OF_BATCHES: i64 = 2;
-        /// Small ones that are tried.
+        /// Number of small values that are tried.
         const FEW: i64 = 16;
         let info = self.p.arena.var_info(symbol);
         let (lo, hi, div) = (info.lo, info.hi, info.div.max(1));
@@ -129,7 +132,7 @@ impl Search<'_> {
         let multiple = if self.batches.contains(&symbol) { OF_BATCHES } else { MULTIPLE };
         let usual = div.checked_mul(multiple).and_then(|v| up(v.max(lo)));
         let most = hi.and_then(|hi| hi.checked_sub(hi.rem_euclid(div)));
-        // As large as others that may have to fit, and a little larger.
+        // Values of other symbols, which may have to be equal, and slightly larger ones.
         let mut chosen: Vec<i64> = self.values.values().copied().collect();
         chosen.sort_unstable_by(|a, b| b.cmp(a));
         chosen.dedup();
@@ -148,10 +151,10 @@ impl Search<'_> {
     }
 }
 
-/// Of symbols that bound loops, and not the grid, so many turns that the largest ring of tiles in
-/// shared memory comes round: what is overwritten too early is so when the first tile is replaced.
+/// Numbers of iterations for symbols that bound loops but not the grid. They let the largest ring
+/// of tiles in shared memory wrap around, so that tiles overwritten too early show.
 fn turns(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
-    /// Deepest ring that is followed.
+    /// The deepest ring that is considered.
     const DEEPEST: i64 = 16;
     let stages = p.walk_body(kernel).stmts().filter_map(|stmt| match stmt.kind {
         StmtKind::Allocate(t) => {
@@ -173,8 +176,8 @@ fn turns(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
     symbols.map(|v| (v, deepest + 1)).collect()
 }
 
-/// Of symbols that bound loops which begin at the block's number, so many turns that each block has
-/// two, beside other turns.
+/// Numbers of iterations as in `turns`, and for symbols that bound loops starting at the block's
+/// number, numbers that give each block two iterations.
 fn again(p: &Program, kernel: SpecId, turns: &BTreeMap<VarId, i64>) -> BTreeMap<VarId, i64> {
     let mut all = turns.clone();
     for stmt in p.walk_body(kernel).stmts() {
@@ -184,7 +187,7 @@ fn again(p: &Program, kernel: SpecId, turns: &BTreeMap<VarId, i64>) -> BTreeMap<
         }
         let symbols: Vec<VarId> =
             p.vars_in(*end).into_iter().filter(|v| p.symbols.contains(v)).collect();
-        // So many along each of them are together enough.
+        // The product over all symbols must be large enough.
         let enough = (1..=2 * step + 1)
             .find(|n| n.checked_pow(symbols.len() as u32).is_none_or(|all| all > 2 * step));
         let wanted = symbols.into_iter().zip(enough.into_iter().cycle());
@@ -193,7 +196,7 @@ fn again(p: &Program, kernel: SpecId, turns: &BTreeMap<VarId, i64>) -> BTreeMap<
     all
 }
 
-/// Symbols that are whole extents of the grid.
+/// The symbols that are extents of the grid by themselves.
 fn batches(p: &Program, kernel: SpecId) -> BTreeSet<VarId> {
     grid(p, kernel).into_iter().filter_map(|extent| p.arena.var_id(extent)).collect()
 }
@@ -204,8 +207,8 @@ fn grid(p: &Program, kernel: SpecId) -> Vec<Dim> {
     p.threads[exec.blocks].concat().leaves().iter().map(|(extent, _)| *extent).collect()
 }
 
-/// The largest constant that each symbol is divided by where a kernel says how many blocks and
-/// turns there are.
+/// The largest constant that divides each symbol in an expression for the number of blocks or
+/// iterations.
 fn tiles(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
     let mut found: BTreeMap<VarId, i64> = BTreeMap::new();
     let mut stack = grid(p, kernel);
@@ -230,7 +233,7 @@ fn tiles(p: &Program, kernel: SpecId) -> BTreeMap<VarId, i64> {
     found
 }
 
-/// Whether an expression differs from block to block.
+/// Whether an expression depends on the block.
 fn is_of_block(p: &Program, dim: Dim, depth: usize) -> bool {
     p.vars_in(dim).into_iter().any(|v| match p.vars.get(&v) {
         Some(VarKind::Block(_)) => true,

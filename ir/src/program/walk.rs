@@ -1,4 +1,4 @@
-//! A walk through the statements of a program.
+//! Traversal of the statements of a program.
 //!
 //! Invariant: it does not recurse.
 
@@ -8,38 +8,38 @@ use crate::diag::Diagnostic;
 use crate::span::Span;
 use std::collections::HashMap;
 
-/// What a [`Walk`] comes to, in text order.
+/// A step of a [`Walk`].
 #[derive(Copy, Clone, Debug)]
 pub enum Step<'p> {
-    /// A statement, before those inside of it.
+    /// A statement, before the statements inside it.
     Enter(&'p Stmt),
-    /// The same, after those inside of it.
+    /// The statement again, after the statements inside it.
     Leave(&'p Stmt),
 }
 
-/// A walk through statements and those inside of them: of bodies of specs and loops, and of both
-/// sides of conditions.
+/// An iterator over statements and the statements inside them: bodies of specs and loops, and both
+/// branches of conditions. It follows the text order.
 #[derive(Clone, Debug)]
 pub struct Walk<'p> {
     program: &'p Program,
     todo: Vec<Step<'p>>,
-    /// How much of it stays where what is inside of the last statement is left out.
+    /// The length of `todo` without the statements inside the last one.
     kept: usize,
     around: Vec<&'p Stmt>,
 }
 
 impl<'p> Walk<'p> {
-    /// Leaves out what is inside of the statement that was entered last.
+    /// Skips the statements inside the one that was entered last.
     pub fn skip_inside(&mut self) {
         self.todo.truncate(self.kept);
     }
 
-    /// The statements around the one that was entered last, outermost first, and itself.
+    /// The statements around the one that was entered last, outermost first, followed by itself.
     pub fn around(&self) -> &[&'p Stmt] {
         &self.around
     }
 
-    /// The statements alone, each before those inside of it.
+    /// Only the statements, each before those inside it.
     pub fn stmts(self) -> impl Iterator<Item = &'p Stmt> {
         self.filter_map(|step| match step {
             Step::Enter(stmt) => Some(stmt),
@@ -47,7 +47,7 @@ impl<'p> Walk<'p> {
         })
     }
 
-    /// The specs alone, each before those inside of it.
+    /// Only the specs, each before those inside it.
     pub fn specs(self) -> impl Iterator<Item = SpecId> {
         self.stmts().filter_map(|stmt| match stmt.kind {
             StmtKind::Spec(id) => Some(id),
@@ -77,29 +77,30 @@ impl<'p> Iterator for Walk<'p> {
 }
 
 impl Program {
-    /// A walk through statements of this program.
+    /// A traversal of these statements of the program.
     pub fn walk<'p>(&'p self, stmts: &'p [Stmt]) -> Walk<'p> {
         let todo: Vec<Step<'p>> = stmts.iter().rev().map(Step::Enter).collect();
         Walk { program: self, kept: todo.len(), todo, around: vec![] }
     }
 
-    /// A walk through the body of a spec; through nothing where it has none.
+    /// A traversal of the body of a spec; empty without a body.
     pub fn walk_body(&self, spec: SpecId) -> Walk<'_> {
         self.walk(self.specs[spec].body.as_deref().unwrap_or(&[]))
     }
 
-    /// The specs by the statements of the tree.
+    /// The spec of each statement of the syntax tree.
     pub fn specs_by_node(&self) -> HashMap<NodeKey, SpecId> {
         self.specs.iter().map(|(id, spec)| (spec.node.key(), id)).collect()
     }
 
-    /// The buffers by the statements of the tree that declare them.
+    /// The buffer that each statement of the syntax tree declares.
     pub fn buffers_by_node(&self) -> HashMap<NodeKey, BufferId> {
         self.buffers.iter().map(|(id, buffer)| (buffer.node.key(), id)).collect()
     }
 
-    /// The diagnostic with a note where its place comes from, or else the first of its other places
-    /// that says so: an error about a kernel may tell which statement of the body was last.
+    /// Adds a note with the place in the source program to a diagnostic. If the main place has
+    /// none, the first related place with one is used: an error about a kernel may point at a
+    /// statement of its body.
     #[must_use]
     pub fn noted(&self, mut d: Diagnostic) -> Diagnostic {
         let mut places = std::iter::once(d.span).chain(d.related.iter().map(|(at, _)| *at));
@@ -109,8 +110,8 @@ impl Program {
         d
     }
 
-    /// Where the spec that a place is in comes from (`loc=`): the innermost that says so. None
-    /// where statements stand that come from different places, as those of an imported file do.
+    /// The `loc=` of the innermost spec around a place that has one. `None` if statements from
+    /// different places share this span, as those of an imported file do.
     fn origin(&self, of: Span) -> Option<&str> {
         let holds = |at: Span| !of.is_nowhere() && at.start <= of.start && of.end <= at.end;
         let mut found = None;
@@ -140,8 +141,8 @@ impl Program {
         found.filter(|_| is_one)
     }
 
-    /// The statements right inside of one: the body of a spec or of a loop, or both sides of a
-    /// condition.
+    /// The statements directly inside a statement: the body of a spec or loop, or both branches of
+    /// a condition.
     pub fn inside<'p>(&'p self, stmt: &'p Stmt) -> (&'p [Stmt], &'p [Stmt]) {
         match &stmt.kind {
             StmtKind::Spec(id) => (self.specs[*id].body.as_deref().unwrap_or(&[]), &[]),
@@ -155,8 +156,8 @@ impl Program {
         }
     }
 
-    /// The specs without a body in a spec, in text order, each with the specs around it, outermost
-    /// first; the spec itself where it has none.
+    /// The specs without a body inside a spec, in text order, each with its enclosing specs,
+    /// outermost first. If the spec has no body, only the spec itself.
     pub fn leaves(&self, spec: SpecId) -> Vec<(SpecId, Vec<SpecId>)> {
         if self.specs[spec].body.is_none() {
             return vec![(spec, vec![])];

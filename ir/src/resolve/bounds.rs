@@ -1,5 +1,5 @@
-//! Whether indices stay in their modes: by the ranges of what they are made of, or because the
-//! loops, coordinates and `if`s around them say so.
+//! Proofs that indices are in their modes: from the ranges of variables, or from enclosing loops,
+//! coordinates and `if`s.
 
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, CmpOp};
@@ -10,7 +10,7 @@ use crate::program::differences;
 use crate::span::Span;
 
 impl Resolver {
-    /// An index must be proven to lie in its mode.
+    /// Proves that an index is in its mode.
     pub(super) fn check_range(&self, i: Dim, size: Dim, span: Span) -> Fallible<()> {
         let cx = &self.p.arena;
         let (lo, hi) = cx.range(i);
@@ -20,7 +20,7 @@ impl Resolver {
         if inside {
             return Ok(());
         }
-        // Or by what the `if`s around it ask for, the extents of loops and coordinates, and facts
+        // Otherwise, try assumptions: enclosing `if`s, extents of loops and coordinates, and facts
         // about symbols.
         let from_zero = lo.is_some_and(|l| l >= 0) || self.proves(Dim::Const(0), i, 0);
         let to_end = matches!((hi, cx.range(size).0), (Some(h), Some(s)) if h < s)
@@ -30,8 +30,8 @@ impl Resolver {
         }
         let range = match (lo, hi) {
             (Some(lo), Some(hi)) => format!("ranges over {lo}..={hi}"),
-            (Some(lo), None) => format!("ranges over {lo} and all above"),
-            (None, Some(hi)) => format!("ranges over {hi} and all below"),
+            (Some(lo), None) => format!("is at least {lo}"),
+            (None, Some(hi)) => format!("is at most {hi}"),
             (None, None) => "may be any number".to_owned(),
         };
         let missing = match (from_zero, to_end) {
@@ -45,7 +45,7 @@ impl Resolver {
             Diagnostic::new(
                 Code::IndexRange,
                 span,
-                format!("index `{}` can leave its mode", cx.display(i)),
+                format!("index `{}` may be out of range", cx.display(i)),
             )
             .label(format!(
                 "{range}, the mode has extent {}{}",
@@ -54,16 +54,18 @@ impl Resolver {
             ))
             .help(match (i, size, self.element_wanted(i, size)) {
                 (Dim::Const(_), Dim::Const(n), _) => format!("write an index from 0 to {}", n - 1),
-                (_, _, Some(declare)) => format!("{declare}, or ask with an `if ({missing}) {{`"),
+                (_, _, Some(declare)) => {
+                    format!("{declare}, or add a condition, `if ({missing}) {{`")
+                }
                 (Dim::Const(_), ..) if self.of_elements(&[size]).is_empty() => {
                     format!(
-                        "state what is known of the symbols, or ask with an `if ({missing}) {{`{}",
+                        "state facts about the symbols, or add a condition, `if ({missing}) {{`{}",
                         self.fact_wanted(from_zero, to_end, i, size)
                     )
                 }
-                (Dim::Const(_), ..) => format!("ask with an `if ({missing}) {{`"),
+                (Dim::Const(_), ..) => format!("add a condition, `if ({missing}) {{`"),
                 _ => format!(
-                    "bound the loop or the coordinate by the extent, or ask with an \
+                    "bound the loop or the coordinate by the extent, or add a condition, \
                      `if ({missing}) {{`{}",
                     self.fact_wanted(from_zero, to_end, i, size)
                 ),
@@ -71,14 +73,15 @@ impl Resolver {
         )
     }
 
-    /// A box of a tensor map may lie beyond the end of its tensor, where it reads zeros and writes
-    /// nothing, as its other parts do that lie there; but not always, nor where its first
-    /// coordinate may leave 32 bits, which come around. Extents of tensors that have maps are below
-    /// 2^31 at launch, so that a coordinate not much above one comes around to what lies outside,
-    /// too.
+    /// Checks the coordinate of a box of a tensor map. A box may be outside of its tensor: it reads
+    /// zeros and writes nothing there. Refused are boxes that are always outside, and boxes whose
+    /// first coordinate may overflow 32 bits, because such a coordinate wraps around. At launch,
+    /// tensors with maps have extents below 2^31. A coordinate slightly above the extent therefore
+    /// wraps around to one that is also outside.
     pub(super) fn check_box(&self, (i, count): (Dim, Dim), first: Dim, span: Span) -> Fallible<()> {
         let ends = self.p.arena.range(first);
-        /// Boxes beyond the end that are not many: a box has 256 elements at most.
+        /// The number of boxes beyond the end that counts as slightly: a box has at most 256
+        /// elements per mode.
         const FEW: i64 = 1 << 16;
         let fits = |end: Option<i64>| end.is_some_and(|end| i32::try_from(end).is_ok());
         let outside =
@@ -90,7 +93,7 @@ impl Resolver {
         }
     }
 
-    /// Whether `a + by <= b` follows from what holds here.
+    /// Whether the assumptions prove `a + by <= b`.
     pub(super) fn proves(&self, a: Dim, b: Dim, by: i64) -> bool {
         let mut budget = self.proofs.get();
         let proven = prove::proves(&self.p.arena, (a, b, by), &self.holds, &mut budget);
@@ -98,7 +101,7 @@ impl Resolver {
         proven
     }
 
-    /// Whether a fact contradicts what holds here.
+    /// Whether the assumptions contradict a comparison.
     pub(super) fn is_refuted(&self, lhs: Dim, op: CmpOp, rhs: Dim) -> bool {
         let below = |a: Dim, b: Dim| self.proves(a, b, 1);
         match op {
@@ -111,7 +114,7 @@ impl Resolver {
         }
     }
 
-    /// The fact about one symbol that an index lacks to stay in its mode, as a further way out.
+    /// A suggestion for the help: the fact about one symbol that would keep the index in its mode.
     fn fact_wanted(&self, from_zero: bool, to_end: bool, i: Dim, size: Dim) -> String {
         let question = match (from_zero, to_end) {
             (true, _) => (i, size, 1),
@@ -121,13 +124,11 @@ impl Resolver {
         let mut budget = self.proofs.get();
         let fact = prove::missing(&self.p.arena, question, &self.holds, &mut budget);
         self.proofs.set(budget);
-        fact.map_or_else(String::new, |fact| {
-            format!("; with `where {fact}` of the symbol it stays inside")
-        })
+        fact.map_or_else(String::new, |fact| format!("; `where {fact}` would also prove the range"))
     }
 
-    /// Notes that a loop variable stays below its end, and where that is a minimum below both of
-    /// its numbers.
+    /// Assumes that a loop variable is below its end. If the end is a minimum, it is below both
+    /// operands.
     pub(super) fn stays_below_end(&mut self, i: Dim, end: &ast::Expr) -> Fallible<()> {
         let mut ends = vec![end];
         while let Some(end) = ends.pop() {
@@ -141,20 +142,19 @@ impl Resolver {
         Ok(())
     }
 
-    /// Notes that a coordinate or a loop variable stays below an extent of which only the name is
-    /// known.
+    /// Assumes that a coordinate or loop variable is below a symbolic extent.
     pub(super) fn stays_below(&mut self, i: Dim, extent: Dim) {
         if let Dim::Expr(_) = extent {
             self.assume(i, CmpOp::Lt, extent);
         }
     }
 
-    /// Notes what holds where a condition does.
+    /// Assumes a comparison.
     pub(super) fn assume(&mut self, lhs: Dim, op: CmpOp, rhs: Dim) {
         let cx = &self.p.arena;
         let found = differences(cx, lhs, op, rhs);
         for difference in found {
-            // What is at least zero by itself says nothing more.
+            // Differences that are always at least zero give no information.
             if cx.range(difference).0.is_none_or(|lo| lo < 0) {
                 self.holds.push(cx, difference);
             }

@@ -1,7 +1,7 @@
-//! Constants of `let`, as integers and as real numbers, and literals that are computed.
+//! Constants of `let`, as integers and as real numbers, and computed literals.
 //!
-//! A `let` is an integer where extents, indices and loops use it, and a binary64 where a spec takes
-//! a literal. Where the two differ, as for `1 / 2`, it may be used as one of them only.
+//! A `let` is an integer in extents, indices and loops, and a binary64 number in literals of specs.
+//! If the two values differ, as for `1 / 2`, a module may use only one of them.
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
@@ -12,21 +12,22 @@ use crate::program::VarKind;
 use crate::span::Span;
 use std::cell::Cell;
 
-/// Constants that are not the same number as an integer and as a real number.
+/// Constants whose values as an integer and as a real number differ.
 #[derive(Default)]
 pub(super) struct Constants {
     list: Vec<Constant>,
-    /// Whether another constant is being defined, which uses none of them yet.
+    /// Whether a definition of a constant is being evaluated. Its constants do not count as used
+    /// yet.
     is_defining: Cell<bool>,
-    /// What `let` names that is a quotient of symbols, rounded down.
+    /// Values of `let` constants that are quotients of symbols, rounded down.
     rounded: Vec<Dim>,
 }
 
 struct Constant {
-    /// None where only a real number is meant.
+    /// The value as an integer; `None` if the constant is a real number.
     integer: Option<Dim>,
     real: f64,
-    /// Where it was used as the one and as the other.
+    /// The places where it was used as an integer and as a real number.
     used: [Cell<Option<Span>>; 2],
 }
 
@@ -46,25 +47,21 @@ impl Constants {
                 )
                 .label(format!("as {}", kinds[kind]))
                 .related(other, format!("as {}", kinds[1 - kind]))
-                .help("give each its own `let`: division rounds down in one and not in the other"),
+                .help("define two constants with `let`: only the integer division rounds down"),
             );
         }
         c.used[kind].set(Some(span));
         Ok(c)
     }
 
-    /// Its value where an integer is due.
+    /// The value as an integer.
     pub(super) fn integer(&self, i: usize, name: &str, span: Span) -> Fallible<Dim> {
         match self.list[i].integer {
             Some(_) => Ok(self.used(i, name, span, 0)?.integer.unwrap_or(Dim::Const(0))),
             None => fail(
-                Diagnostic::new(
-                    Code::NumberKind,
-                    span,
-                    format!("`{name}` stands where an integer is due"),
-                )
-                .label("defined as a real number")
-                .help("define it by integers, or use another constant"),
+                Diagnostic::new(Code::NumberKind, span, format!("`{name}` is not an integer"))
+                    .label("defined as a real number")
+                    .help("define it with integers only, or use another constant"),
             ),
         }
     }
@@ -85,7 +82,7 @@ impl Resolver {
             }
         };
         let binding = match integer {
-            // Of symbols, loops and coordinates there is no real number.
+            // Symbols, loop variables and coordinates have no value as a real number.
             Some(d @ Dim::Expr(_)) => {
                 if self.rounds(value).is_some() && !self.constants.rounded.contains(&d) {
                     self.constants.rounded.push(d);
@@ -111,7 +108,7 @@ impl Resolver {
         self.bind(Sigil::Index, name, binding)
     }
 
-    /// Whether nothing in the expression makes it a real number.
+    /// Whether the expression contains no real number.
     pub(super) fn is_integer(&self, e: &Expr) -> bool {
         let mut todo = vec![e];
         while let Some(e) = todo.pop() {
@@ -132,12 +129,12 @@ impl Resolver {
         true
     }
 
-    /// A literal that is computed.
+    /// A computed literal.
     pub(super) fn computed(&self, e: &Expr) -> Fallible<ast::Number> {
         Ok(ast::Number { text: literal(self.real(e)?), span: e.span })
     }
 
-    /// A number where an operand is due: a literal, or an index expression as it is written.
+    /// A number as an operand: a literal, or an index expression.
     pub(super) fn number(&self, e: &Expr) -> Fallible<ast::Operand> {
         match self.computed(e) {
             Ok(number) => Ok(ast::Operand::Number(number)),
@@ -146,7 +143,7 @@ impl Resolver {
         }
     }
 
-    /// Whether an expression names a symbol, a loop, a coordinate or an element.
+    /// Whether an expression contains a symbol, loop variable, coordinate or element.
     fn varies(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Int(_) | ExprKind::Real(_) => false,
@@ -158,13 +155,12 @@ impl Resolver {
         }
     }
 
-    /// Whether an expression is an index that is known when the kernel runs, or what symbols make
-    /// that can be one number only.
+    /// Whether an expression is an integer expression, whose value is known when the kernel runs.
     fn counts(&self, e: &Expr) -> bool {
         self.expr(e).is_ok()
     }
 
-    /// A number that symbols make.
+    /// The value of an expression that contains symbols, but no other variables.
     pub(super) fn size(&self, e: &Expr) -> Option<Dim> {
         self.expr(e).ok().filter(|d| {
             let vars = self.p.vars_in(*d);
@@ -172,7 +168,7 @@ impl Resolver {
         })
     }
 
-    /// Where a quotient of symbols is rounded down.
+    /// The place of a quotient of symbols that rounds down, if there is one.
     fn rounds(&self, e: &Expr) -> Option<Span> {
         match &e.kind {
             ExprKind::Int(_) | ExprKind::Real(_) | ExprKind::Sqrt(_) => None,
@@ -188,8 +184,8 @@ impl Resolver {
         }
     }
 
-    /// Whether a quotient of symbols and constants has no remainder; also of what depends on loops
-    /// and coordinates.
+    /// Whether a quotient of symbols and constants is exact. True for quotients with other
+    /// variables.
     fn divides(&self, quotient: &Expr, a: &Expr, b: &Expr) -> bool {
         match (self.size(quotient), self.size(a), self.size(b)) {
             (Some(quotient), Some(a), Some(b)) => {
@@ -200,30 +196,30 @@ impl Resolver {
         }
     }
 
-    /// Refuses a number of symbols that a float would take otherwise if they were constants:
-    /// `L / 3` rounds down.
+    /// Refuses a rounded quotient of symbols, such as `L / 3`, as an operand of floats. A quotient
+    /// of constants would not be rounded.
     pub(super) fn unrounded(&self, e: &Expr) -> Fallible<()> {
         let Some(span) = self.rounds(e) else { return Ok(()) };
         fail(
             Diagnostic::new(
                 Code::NumberKind,
                 span,
-                "a quotient of symbols is a number of a float".to_owned(),
+                "a quotient of symbols is an operand of floats".to_owned(),
             )
-            .label("rounds down, which a quotient of constants would not")
+            .label("it rounds down, in contrast to a quotient of constants")
             .help(
-                "let the tensor be multiplied and divided, `%x * 3 / L` for `%x / (L / 3)`; or \
-                 say that it divides, `where L % 3 == 0`, or round by `(L - L % 3) / 3`",
+                "multiply and divide the tensor, `%x * 3 / L` in place of `%x / (L / 3)`; or state \
+                 `where L % 3 == 0`; or round explicitly, `(L - L % 3) / 3`",
             ),
         )
     }
 
-    /// The value of a number where a literal is due, in binary64.
+    /// The value of a number as a literal, in binary64.
     pub(super) fn real(&self, e: &Expr) -> Fallible<f64> {
         let of = |text: &str, span: Span| match text.parse::<f64>() {
             Ok(v) => Ok(v),
             Err(_) => fail(
-                Diagnostic::new(Code::Syntax, span, format!("`{text}` is no number"))
+                Diagnostic::new(Code::Syntax, span, format!("`{text}` is not a number"))
                     .label("expected a decimal number, `inf` or `nan`")
                     .help("write a decimal number"),
             ),
@@ -236,12 +232,12 @@ impl Resolver {
                 Some(Binding::Index(dim @ Dim::Expr(_))) => {
                     let of_data = self.of_elements(&[dim]);
                     if let Some(of_data) = of_data.strip_prefix("; ") {
-                        let help = format!("combine it with a tensor by itself: `%x * {name}`");
+                        let help = format!("combine it with a tensor directly: `%x * {name}`");
                         return fail(
                             Diagnostic::new(
                                 Code::NumberKind,
                                 e.span,
-                                format!("`{name}` is no constant"),
+                                format!("`{name}` is not a constant"),
                             )
                             .label(of_data)
                             .help(help),
@@ -251,13 +247,13 @@ impl Resolver {
                         Diagnostic::new(
                             Code::NumberKind,
                             e.span,
-                            format!("`{name}` is no constant"),
+                            format!("`{name}` is not a constant"),
                         )
                         .label("a symbol, a loop or a coordinate")
                         .help(
-                            "let the tensor be divided or multiplied by it, `%x / N`; for coordinates \
-                             take the elements of `.iota(axis)`; for what is known at launch declare \
-                             a number, `%n:[].f32`",
+                            "combine it with a tensor, `%x / N`; for coordinates use the elements \
+                             of `.iota(axis)`; for other values known at launch declare a number, \
+                             `%n:[].f32`",
                         ),
                     );
                 }
@@ -289,21 +285,21 @@ impl Resolver {
     }
 }
 
-/// What is computed of finite numbers is finite: nobody divides by 0 on purpose.
+/// Refuses infinite or NaN results from finite numbers, which are mistakes such as a division by 0.
 fn finite(span: Span, v: f64, of: &[f64]) -> Fallible<f64> {
     let meant = |x: &f64| if v.is_nan() { x.is_nan() } else { !x.is_finite() };
     if v.is_finite() || of.iter().any(meant) {
         return Ok(v);
     }
-    let what = if v.is_nan() { "no number" } else { "beyond binary64" };
+    let what = if v.is_nan() { "not a number" } else { "too large for binary64" };
     fail(
         Diagnostic::new(Code::NumberKind, span, format!("the constant is {what}"))
             .label(format!("gives {}", literal(v)))
-            .help("correct it, or write `inf`, `-inf` or `nan` where it is meant"),
+            .help("correct it, or write `inf`, `-inf` or `nan` explicitly"),
     )
 }
 
-/// A number as a literal that reads back to itself.
+/// A number as a literal that parses to the same value.
 pub(crate) fn literal(v: f64) -> String {
     let whole = v.fract() == 0.0 && v.abs() < 1e15 && !(v == 0.0 && v.is_sign_negative());
     match v {

@@ -1,4 +1,4 @@
-//! Results that declare tensors: their extents, type and place.
+//! Declarations by results: inference of extents, type and memory of a declared tensor.
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
@@ -13,23 +13,23 @@ use crate::program::{BufferId, Stmt};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 
-/// A tensor that a result declared.
+/// A tensor declared by a result.
 pub(super) struct Declared {
     name: String,
     span: Span,
     buffer: BufferId,
 }
 
-/// What is known of an operand or a result.
+/// The inferred shape and type of an operand or result.
 #[derive(Clone, Debug)]
 pub(super) struct Shaped {
-    /// Extents, each also as a person would write it.
+    /// The extents, as a person would write them.
     pub(super) extents: Vec<Dim>,
     pub(super) scalar: Scalar,
 }
 
 impl Resolver {
-    /// A spec without short forms: tensors that it declares are allocated before it. None where it
+    /// Expands the short forms of a spec, and allocates the tensors that it declares. `None` if it
     /// has no short form.
     pub(super) fn short_spec(
         &mut self,
@@ -64,25 +64,21 @@ impl Resolver {
             let view = &spec.outputs[i];
             if !view.ops.is_empty() {
                 return fail(
-                    Diagnostic::new(
-                        Code::Expression,
-                        view.span,
-                        "a view that is written has a type",
-                    )
-                    .label("only names that are declared have one")
-                    .help("leave the type out, or write a name"),
+                    Diagnostic::new(Code::Expression, view.span, "a view as an output has a type")
+                        .label("only declared names have types")
+                        .help("remove the type, or write a name in place of the view"),
                 );
             }
             let accumulates = spec.kind.reads_output();
             if accumulates {
                 let name = &view.base.text;
                 let mut d = *self.unknown(Sigil::Data, name, view.base.span);
-                d = d.label(format!("a {} adds to what is there", spec.kind));
-                // A name that differs in case alone is as a rule that of the whole tensor.
+                d = d.label(format!("a {} accumulates in an existing tensor", spec.kind));
+                // A name that differs only in case is usually that of the whole tensor.
                 let near = self.scopes.nearest(Sigil::Data, name);
                 if near.is_none_or(|near| near.eq_ignore_ascii_case(name)) {
                     let set = match spec.kind {
-                        SpecKind::MatMul => ", or write `MatMul.set` where it adds to nothing",
+                        SpecKind::MatMul => ", or write `MatMul.set` to overwrite",
                         _ => "",
                     };
                     let extents = match self.result_of(&spec, ty.as_ref()) {
@@ -103,12 +99,13 @@ impl Resolver {
         Ok(Some(spec))
     }
 
-    /// Whether a view is a name that nothing defines.
+    /// Whether a view is an undefined name.
     pub(super) fn is_new(&self, view: &View) -> bool {
         view.ops.is_empty() && self.scopes.get(Sigil::Data, &view.base.text).is_none()
     }
 
-    /// Uses of the names that a statement in error would have declared stay silent.
+    /// Binds the names that an incorrect statement would have declared, so that their uses report
+    /// no errors.
     pub(super) fn silence<'v>(&mut self, results: impl IntoIterator<Item = &'v View>) {
         for result in results {
             if self.is_new(result) {
@@ -117,7 +114,7 @@ impl Resolver {
         }
     }
 
-    /// Allocates a tensor for a result. `named` where a person gave it its name.
+    /// Allocates a tensor for a result. `named` tells whether its name is in the text.
     pub(super) fn declare(
         &mut self,
         name: &ast::Name,
@@ -142,11 +139,11 @@ impl Resolver {
                     Diagnostic::new(
                         Code::Expression,
                         name.span,
-                        format!("the extents of `%{}` do not follow from its spec", name.text),
+                        format!("the spec does not determine the extents of `%{}`", name.text),
                     )
                     .label("declared here")
                     .help(format!(
-                        "write its type, `%{}:[8,8].f32`, or allocate it before",
+                        "write its type, `%{}:[8,8].f32`, or allocate it first",
                         name.text
                     )),
                 );
@@ -160,7 +157,7 @@ impl Resolver {
                     Diagnostic::new(
                         Code::Expression,
                         name.span,
-                        format!("the type of `%{}` does not follow from its spec", name.text),
+                        format!("the spec does not determine the type of `%{}`", name.text),
                     )
                     .help("write its scalar type"),
                 );
@@ -170,9 +167,9 @@ impl Resolver {
         let memory = ty.and_then(|t| t.memory).unwrap_or(Memory::Rf);
         let pinned = attrs.iter().any(|a| matches!(a, TypeAttr::Tv(..) | TypeAttr::Open));
         let strides = levels.iter().any(|l| l.strides.is_some());
-        // Registers that a thread has for itself have no layout to be found.
+        // Private registers of a thread have no open layout.
         let private = memory.is_per_thread() && self.is_single()?;
-        // A layout that nobody wrote is open, in shared memory as in registers.
+        // An unstated layout is open, in shared memory and in registers.
         if !pinned && !strides && !private && scalar != Scalar::Mbarrier {
             attrs.insert(0, TypeAttr::Open);
         }
@@ -192,7 +189,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Compares what is written of a type with what follows.
+    /// Compares the stated parts of a type with the inferred type.
     fn agrees(
         &self,
         name: &ast::Name,
@@ -205,7 +202,7 @@ impl Resolver {
                 Diagnostic::new(
                     Code::TypeMismatch,
                     ty.span,
-                    format!("the written type of `%{}` disagrees with its spec", name.text),
+                    format!("the stated type of `%{}` contradicts its spec", name.text),
                 )
                 .label(label)
                 .help(help),
@@ -213,8 +210,8 @@ impl Resolver {
         };
         if whole.scalar != shaped.scalar {
             return mismatch(
-                format!("written {}, the spec gives {}", whole.scalar, shaped.scalar),
-                format!("convert it: `cast(.., {})`, or leave the type out", whole.scalar),
+                format!("stated {}, the spec gives {}", whole.scalar, shaped.scalar),
+                format!("convert it, `cast(.., {})`, or remove the type", whole.scalar),
             );
         }
         let levels = self.declared_levels(&whole.levels)?;
@@ -224,24 +221,24 @@ impl Resolver {
         }
         let (written, given) = (self.shown_extents(&sizes), self.shown_extents(&shaped.extents));
         mismatch(
-            format!("written {written}, the spec gives {given}"),
-            "correct the extents, or leave them out".to_owned(),
+            format!("stated {written}, the spec gives {given}"),
+            "correct or remove the extents".to_owned(),
         )
     }
 
-    /// An extent as it is written in a type.
+    /// An extent as an expression of a type.
     fn written_extent(&self, d: Dim, span: Span) -> Fallible<ast::Expr> {
         match d {
             Dim::Const(n) => Ok(ast::Expr { kind: ast::ExprKind::Int(n), span }),
             Dim::Expr(_) => fail(
-                Diagnostic::new(Code::Expression, span, "an extent of the result is no constant")
+                Diagnostic::new(Code::Expression, span, "an extent of the result is not constant")
                     .label(format!("it is {}", self.p.arena.display(d)))
                     .help("allocate the tensor with constant extents"),
             ),
         }
     }
 
-    /// What a spec with these operands gives; none where it does not follow.
+    /// The shape and type of a spec's result; `None` if its operands do not determine it.
     fn result_of(&mut self, spec: &ast::Spec, ty: Option<&ResultType>) -> Fallible<Option<Shaped>> {
         let mut inputs = vec![];
         for input in &spec.inputs {
@@ -260,13 +257,12 @@ impl Resolver {
         levels.iter().flat_map(Layout::modes).map(size).collect()
     }
 
-    /// Whether extents are known to be the same, mode by mode.
+    /// Whether extents are provably equal, mode by mode.
     pub(super) fn same_extents(&self, a: &[Dim], b: &[Dim]) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.is_equal(*a, *b))
     }
 
-    /// Whether two extents are equal whatever symbols are, by themselves or by what is said of
-    /// these.
+    /// Whether two extents are equal for all values of the symbols, also with the known facts.
     pub(super) fn is_equal(&self, a: Dim, b: Dim) -> bool {
         match Leaf::eq(&self.p.arena, a, b) {
             Decision::Known(known) => known,
@@ -274,28 +270,28 @@ impl Resolver {
         }
     }
 
-    /// The fact that two extents over symbols are equal, as a first way out where it may be stated.
+    /// The beginning of a help: the fact that two extents are equal, if a module may state it.
     pub(super) fn state_equal(&self, a: Dim, b: Dim) -> String {
         let fact = self.p.may_state_equal(a, b);
         fact.map_or(String::new(), |fact| format!("state `where {fact}`; "))
     }
 
-    /// `[64,n]`
+    /// Extents as text: `[64,n]`.
     pub(super) fn shown_extents(&self, extents: &[Dim]) -> String {
         let all: Vec<String> =
             extents.iter().map(|d| self.p.arena.display(*d).to_string()).collect();
         format!("[{}]", all.join(","))
     }
 
-    /// Extents and type of a view, which stays no tensor of the program.
+    /// The shape and type of a view, without adding it to the program.
     pub(super) fn looked_at(&mut self, view: &View) -> Fallible<Shaped> {
         let tensor = self.viewed(view)?;
         let extents = self.sizes(&tensor.levels, view.span)?;
         Ok(Shaped { extents, scalar: self.p.buffers[tensor.buffer].scalar })
     }
 
-    /// What a spec of these inputs gives, a literal being none; none where it does not follow from
-    /// them.
+    /// The shape and type of a spec's result for these inputs; a literal is `None`. Returns `None`
+    /// if they do not determine it.
     pub(super) fn gives(
         &mut self,
         kind: SpecKind,
@@ -320,7 +316,7 @@ impl Resolver {
                 let [a] = tensors[..] else { return Ok(None) };
                 let Some(scalar) = word(Key::To).or(wanted) else {
                     return fail(
-                        Diagnostic::new(Code::Expression, span, "a cast to no type").help(
+                        Diagnostic::new(Code::Expression, span, "a cast without a type").help(
                             "write the type of the result: `-> (%y:f16)`, or `cast(%x, f16)`",
                         ),
                     );
@@ -349,7 +345,7 @@ impl Resolver {
         let axes = self.axes_of(attrs, span)?;
         if axes.is_empty() || axes.iter().any(|x| *x >= a.extents.len()) {
             return fail(
-                Diagnostic::new(Code::Attribute, span, format!("a {kind} of no mode"))
+                Diagnostic::new(Code::Attribute, span, format!("a {kind} over no mode"))
                     .label(format!("the operand has {} modes", a.extents.len()))
                     .help("name the modes to remove: `axis=1`, `axis=(0,1)`"),
             );
@@ -363,18 +359,18 @@ impl Resolver {
     pub(super) fn axes_of(&mut self, attrs: &[ast::Attr], span: Span) -> Fallible<Vec<usize>> {
         let Some(attr) = ast::Attr::among(attrs, Key::Axis) else {
             return fail(
-                Diagnostic::new(Code::Attribute, span, "a reduction without its modes")
-                    .help("name them: `axis=1`"),
+                Diagnostic::new(Code::Attribute, span, "a reduction without `axis=`")
+                    .help("name the modes to remove: `axis=1`"),
             );
         };
         let list = self.attr_ints(Key::Axis, attr)?;
         Ok(list.into_iter().filter_map(|a| usize::try_from(a).ok()).collect())
     }
 
-    /// Reports results that were declared since `from` and that nothing read.
+    /// Reports results declared since `from` that are never read.
     pub(super) fn unread(&mut self, from: usize) {
         let declared = self.declared.split_off(from);
-        // What is wrong elsewhere may have read them.
+        // After other errors, reads may be missing.
         if !self.errors.iter().all(|d| d.code == Code::Unread) {
             return;
         }
@@ -391,16 +387,18 @@ impl Resolver {
                     .label("declared by this result")
                     .help(match others {
                         Some(near) => {
-                            format!("did you mean `%{near}`? A new name declares a tensor")
+                            format!("did you mean `%{near}`? An undefined name declares a tensor")
                         }
-                        None => "remove it, or use it: a new name declares a tensor".to_owned(),
+                        None => {
+                            "remove it, or read it: an undefined name declares a tensor".to_owned()
+                        }
                     }),
             );
         }
     }
 }
 
-/// The result of a product of matrices; none if the shapes fit no product.
+/// The result of a matrix product; `None` if the shapes do not fit.
 fn product(a: &Shaped, b: &Shaped, stated: Option<Scalar>) -> Option<Shaped> {
     let (n, m) = (a.extents.len(), b.extents.len());
     if n != m || n < 2 {
@@ -408,7 +406,7 @@ fn product(a: &Shaped, b: &Shaped, stated: Option<Scalar>) -> Option<Shaped> {
     }
     let mut extents = a.extents[..n - 1].to_vec();
     extents.push(b.extents[n - 1]);
-    // Types that are no numbers have no product.
+    // Only numbers have products.
     let natural = match a.scalar {
         Scalar::F64 => Scalar::F64,
         float if float.is_float() => Scalar::F32,
@@ -417,7 +415,7 @@ fn product(a: &Shaped, b: &Shaped, stated: Option<Scalar>) -> Option<Shaped> {
     Some(Shaped { extents, scalar: stated.unwrap_or(natural) })
 }
 
-/// The type of a choice: the type of the first tensor among the alternatives.
+/// The type of a Select: that of the first tensor among the alternatives.
 fn chosen_type(inputs: &[Option<Shaped>], wanted: Option<Scalar>, span: Span) -> Fallible<Scalar> {
     let chosen = inputs.get(1..).unwrap_or_default().iter().flatten().next();
     match chosen.map(|s| s.scalar).or(wanted) {
@@ -426,16 +424,16 @@ fn chosen_type(inputs: &[Option<Shaped>], wanted: Option<Scalar>, span: Span) ->
             Diagnostic::new(
                 Code::Expression,
                 span,
-                "the type of a choice between numbers does not follow",
+                "a Select between numbers does not determine a type",
             )
-            .label("chooses between numbers")
+            .label("both alternatives are numbers")
             .help("write the type of the result: `%m:f32 = select(%p, 1.0, 0.0)`"),
         ),
     }
 }
 
-/// The extents of the tensors with the most modes. Where two extents differ, the one that is not 1
-/// counts.
+/// The extents after broadcasting: those of the tensors with the most modes. Of two different
+/// extents, the one that is not 1.
 fn broadcast(tensors: &[&Shaped]) -> Vec<Dim> {
     let rank = tensors.iter().map(|t| t.extents.len()).max().unwrap_or(0);
     let mut extents = vec![Dim::Const(1); rank];

@@ -1,15 +1,15 @@
-//! Which elements of tensors in registers and shared memory there are, and what the others hold:
-//! tiles that reach over the end of a mode are copied with zeros in the places outside, and what is
-//! computed of them is computed there, too.
+//! Partial tiles in registers and shared memory: tracks which elements of a tensor exist, and
+//! inserts Selects that give the others a neutral value.
 //!
-//! Most operations work element by element, and what they make of the others does not matter: it is
-//! not written. Where elements meet, those outside must hold what changes nothing: zero in a sum,
-//! -inf in a maximum. Where it is not known that they do, a Select is written before (Graphene,
-//! section 3.4, predicates whole statements; here their values are chosen, so that all threads go
-//! the same way).
+//! A copy of a partial tile writes zeros for the elements outside of the tensor. Operations then
+//! compute with these elements, too. For most operations, which work element by element, the values
+//! outside do not matter, because they are never stored. But operations that combine elements need
+//! neutral values outside: zero for a sum, -inf for a maximum. If the values are not known to be
+//! neutral, a Select is inserted before the operation. (Graphene, section 3.4, predicates
+//! statements; Selects on values keep all threads on one path.)
 //!
-//! Followed are operations of groups of threads on whole tensors. Threads that compute with
-//! registers of their own write the Select themselves.
+//! Only operations of groups of threads on whole tensors are tracked. Threads that compute with
+//! their own registers must contain the Select explicitly.
 
 use super::exprs::overflow;
 use super::scope::{Binding, Sigil};
@@ -28,45 +28,46 @@ use crate::span::Span;
 use crate::tuple::IntTuple;
 use std::collections::BTreeMap;
 
-/// A bound of a tensor's elements, mode by mode. Without modes it is not known which elements are
-/// outside: of parts of a tensor, of a loop that has ended, of branches.
+/// A bound of a tensor's elements, mode by mode. Without modes, it is unknown which elements are
+/// outside: after accesses to parts of a tensor, after loops, and after branches.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Edge {
-    /// The coordinate along the bounded mode that each mode of the tensor adds to `offset`.
+    /// For each mode of the tensor, the coordinate along the bounded mode that it adds to `offset`.
     modes: Vec<Layout<Dim>>,
     offset: Dim,
     extent: Dim,
-    /// What elements outside hold, where that is one known number.
+    /// The value of the elements outside, if it is a single known number.
     outside: Option<f64>,
 }
 
 impl Edge {
-    /// Whether it bounds the same elements.
+    /// Whether it bounds the same elements, ignoring their value.
     fn is_same(&self, other: &Edge) -> bool {
         (&self.modes, self.offset, self.extent) == (&other.modes, other.offset, other.extent)
     }
 
-    /// Whether elements are inside or not by their coordinate along one of these modes.
+    /// Whether a coordinate along one of these modes decides if an element is inside.
     fn depends_on(&self, modes: impl IntoIterator<Item = usize>) -> bool {
         self.modes.is_empty()
             || modes.into_iter().any(|m| self.modes.get(m).is_some_and(|mode| !is_constant(mode)))
     }
 
-    /// The one mode along which it changes which elements are inside.
+    /// The mode on which the bound depends, if it is only one.
     fn varying(&self) -> Option<(usize, &Layout<Dim>)> {
         let mut varying = self.modes.iter().enumerate().filter(|(_, mode)| !is_constant(mode));
         let first = varying.next();
         first.filter(|_| varying.next().is_none())
     }
 
-    /// The same where it is not known any more which elements are outside.
+    /// This edge without modes: it is unknown which elements are outside.
     fn unclear(&self) -> Edge {
         let (offset, extent) = (Dim::Const(0), Dim::Const(0));
         Edge { modes: vec![], offset, extent, outside: self.outside }
     }
 }
 
-/// Adds an edge to others; what they say of the same elements is kept where they agree.
+/// Adds an edge. If the same elements are already bounded with another value, the value becomes
+/// unknown.
 fn add_edge(edges: &mut Vec<Edge>, edge: Edge) {
     match edges.iter_mut().find(|e| e.is_same(&edge)) {
         Some(known) if known.outside != edge.outside => known.outside = None,
@@ -81,56 +82,56 @@ fn is_constant(mode: &Layout<Dim>) -> bool {
         .all(|(extent, stride)| *stride == Dim::Const(0) || *extent == Dim::Const(1))
 }
 
-/// What is known of buffers in the body.
+/// Known facts about the elements of buffers in the current body.
 #[derive(Default)]
 pub(super) struct Domains {
-    /// Whether anything is followed: not where all that is derived is written.
+    /// Whether tracking is enabled; it is not for elaborated modules, which contain all Selects.
     pub(super) derives: bool,
     edges: BTreeMap<BufferId, Vec<Edge>>,
-    /// Buffers whose elements are all this number.
+    /// Buffers whose elements all have this value.
     numbers: BTreeMap<BufferId, f64>,
-    /// Buffers that hold the maximum of others along some modes.
+    /// Buffers that contain maxima of another buffer along some modes.
     largest: BTreeMap<BufferId, BufferId>,
-    /// Buffers that say of each element whether it is inside of an edge.
+    /// Buffers of conditions that hold exactly inside of an edge.
     conditions: BTreeMap<BufferId, Edge>,
     loops: Vec<OpenLoop>,
-    /// How many loops were open when a buffer was written whole.
+    /// The number of open loops when a buffer was last written completely.
     depths: BTreeMap<BufferId, usize>,
 }
 
 /// A loop whose body is being resolved.
 struct OpenLoop {
     var: VarId,
-    /// How many buffers there were before.
+    /// The number of buffers before the loop.
     buffers: usize,
-    /// What operands had to hold in the body.
+    /// The required values of operands in the body.
     asked: Vec<Asked>,
 }
 
 impl Domains {
-    /// The variable of the first loop that was begun since a buffer was written whole: what is
-    /// combined with it in place may be another iteration's.
+    /// The variable of the outermost loop that began after a buffer was last written completely. In
+    /// this loop, an operation in place may combine values of different iterations.
     fn first_loop(&self, buffer: BufferId) -> Option<VarId> {
         let depth = self.depths.get(&buffer).copied().unwrap_or(0);
         self.loops.get(depth).map(|open| open.var)
     }
 }
 
-/// An operand whose elements outside of edges must hold a number.
+/// A required value of an operand outside of its edges.
 struct Asked {
     buffer: BufferId,
-    /// Those that were known there, and those that the result has itself.
+    /// `edges` are those known at the access; `own` are those of the result.
     edges: Vec<Edge>,
     own: Vec<Edge>,
-    /// The modes along which elements meet, where the operand is the whole tensor.
+    /// The modes along which elements are combined; `None` if the operand is a part of a tensor.
     modes: Option<Vec<usize>>,
     number: f64,
     span: Span,
 }
 
 impl Resolver {
-    /// The spec of a group of threads with operands that hold what changes nothing where there are
-    /// no elements: Selects are written before it.
+    /// Inserts Selects before a spec whose operands may have values outside of their edges that are
+    /// not neutral. Returns the changed spec.
     pub(super) fn guarded(
         &mut self,
         spec: &ast::Spec,
@@ -141,7 +142,8 @@ impl Resolver {
             return Ok(None);
         }
         let mut wanted: Vec<(usize, Vec<Edge>, f64)> = vec![];
-        // Edges of the result, and the modes of each operand along which elements meet.
+        // The edges of the result, and for each operand the modes along which elements are
+        // combined.
         let (mut of_result, mut meet): (Vec<Edge>, Vec<Vec<usize>>) = (vec![], vec![]);
         match spec.kind {
             SpecKind::Reduction(op) => {
@@ -222,7 +224,7 @@ impl Resolver {
         Ok(Some(guarded))
     }
 
-    /// `select(%x.iota(1) < N - @j * 64, %x, -inf)`, in a tensor of its own.
+    /// Inserts a Select, `select(%x.iota(1) < N - @j * 64, %x, -inf)`, and returns its result.
     fn chosen(
         &mut self,
         view: &View,
@@ -237,30 +239,33 @@ impl Resolver {
                 Diagnostic::new(
                     Code::TileDivides,
                     span,
-                    format!("which elements of `%{}` there are is not told by one coordinate", view.base.text),
+                    format!(
+                        "cannot derive a condition for the elements of `%{}` that exist",
+                        view.base.text
+                    ),
                 )
                 .label(why.to_owned())
                 .help(
-                    "write what the others count for: `select(%x.iota(1) < N, %x, 0)`, say, or tiles \
-                     that divide the mode",
+                    "choose a value for the others, for example `select(%x.iota(1) < N, %x, 0)`, \
+                     or tiles that divide the mode",
                 ),
             )
         };
         let Some((axis, mode)) = edge.varying() else {
             return unclear(
-                "they come from parts, from iterations before, or depend on several modes",
+                "they result from parts or earlier iterations, or depend on several modes",
             );
         };
         let Some((op, limit)) = self.limit(edge, mode, span)? else {
-            return unclear("its coordinates are not evenly apart");
+            return unclear("their coordinates do not have a constant distance");
         };
         let Some(limit) = expression(&self.p, limit) else {
-            return unclear("it depends on what has no name here");
+            return unclear("they depend on a number without a name here");
         };
         let limit = Expr { span, kind: limit.kind.clone() };
         let mut coordinate = view.clone();
         coordinate.ops.push(ViewOp::Iota(Expr { span, kind: ExprKind::Int(axis as i64) }));
-        // Constants are compared with; what else it is, is taken from the coordinates.
+        // The condition compares with a constant; the coordinates absorb anything else.
         let limit = match limit.kind {
             ExprKind::Int(_) => limit,
             _ => {
@@ -278,7 +283,7 @@ impl Resolver {
         let neutral_text = super::constants::literal(neutral);
         let number = TensorExpr::Number(ast::literal(&neutral_text, span));
         let value = apply(SpecKind::Select, vec![inside, TensorExpr::View(view.clone()), number]);
-        // What registers hold outside is nobody's.
+        // In registers, the values outside are not needed, so the Select may work in place.
         let own = self.buffer_of_whole(Some(&Operand::View(view.clone())));
         let in_place = own.is_some_and(|b| {
             let whole = &self.p.tensors[self.p.buffers[b].tensor];
@@ -293,8 +298,8 @@ impl Resolver {
         Ok(target)
     }
 
-    /// What holds of the coordinates of a mode that are inside of an edge: they are below a number
-    /// from 0 to all, or not below it where the bounded coordinates count down.
+    /// The condition for coordinates of a mode to be inside of an edge: below a number between 0
+    /// and the size of the mode; or at least such a number, if the bounded coordinates decrease.
     fn limit(
         &self,
         edge: &Edge,
@@ -321,7 +326,7 @@ impl Resolver {
         Ok(Some((op, cx.max(most, Dim::Const(0)).map_err(e)?)))
     }
 
-    /// Whether a spec is one of a group of threads on whole tensors, which is followed.
+    /// Whether a spec is tracked: it runs on a group of threads, on whole tensors.
     fn follows(&mut self, spec: &ast::Spec) -> Fallible<bool> {
         if !self.domains.derives || self.depth == 0 || spec.kind == SpecKind::Generic {
             return Ok(false);
@@ -333,7 +338,7 @@ impl Resolver {
     }
 
     /// The modes along which a Reduction combines elements: those of `axis=`. An instruction that
-    /// combines the values of threads has no `axis=`, and combines along all.
+    /// combines the values of threads has no `axis=`; it combines along all modes.
     fn modes_that_meet(&mut self, spec: &ast::Spec) -> Fallible<Vec<usize>> {
         match spec.attr(Key::Atom).is_some() && spec.attr(Key::Axis).is_none() {
             true => Ok((0..self.rank_of_input(spec, 0)?).collect()),
@@ -341,7 +346,7 @@ impl Resolver {
         }
     }
 
-    /// Notes what the output of a spec that was resolved holds.
+    /// Updates the known facts after a spec is resolved.
     pub(super) fn follow(&mut self, spec: &ast::Spec) -> Fallible<()> {
         if !self.follows(spec)? {
             return Ok(());
@@ -381,7 +386,8 @@ impl Resolver {
                 *known = depth;
             }
         } else if self.domains.first_loop(buffer).is_some() {
-            // Another iteration begins with what this one has made of it.
+            // The next iteration starts with the result of this one, so only a stable value is
+            // known.
             let before = self.domains.edges.get(&buffer).map_or(&[][..], |e| &e[..]);
             for edge in &mut edges {
                 let same = before.iter().find(|e| e.is_same(edge));
@@ -410,7 +416,7 @@ impl Resolver {
             all.conditions.insert(buffer, condition);
         }
         if !whole {
-            // The other parts stay what they were.
+            // The other parts of the buffer do not change.
             let mut parts = vec![];
             let before = all.edges.remove(&buffer).unwrap_or_default();
             before.iter().chain(&edges).for_each(|e| add_edge(&mut parts, e.unclear()));
@@ -426,9 +432,9 @@ impl Resolver {
         Ok(())
     }
 
-    /// The edges of a buffer whose elements are combined with others where they are: its own, and
-    /// those of what it is combined with. Those that change from iteration to iteration are not its
-    /// own: other iterations have others of its elements.
+    /// The edges of a buffer after an operation that accumulates in it: the edges before, and those
+    /// of the added operand. Edges that change with the iteration are dropped, because other
+    /// iterations add other elements.
     fn edges_of_combined(
         &mut self,
         spec: &ast::Spec,
@@ -460,7 +466,7 @@ impl Resolver {
             None => self.edges_of_product(inputs.clone(), &sizes, to.span)?,
         };
         if !to.ops.is_empty() {
-            // The other parts stay what they were.
+            // The other parts of the buffer do not change.
             let mut parts = vec![];
             before.iter().chain(&added).for_each(|e| {
                 let edge = Edge { outside: None, ..e.unclear() };
@@ -485,7 +491,7 @@ impl Resolver {
                     .and_then(|(op, (x, y))| of_binary(op, x, y)),
                 _ => None,
             };
-            // In a loop it is what it is after any number of iterations.
+            // In a loop, the value must be the same after any number of iterations.
             let outside = outside.filter(|_| first_loop.is_none() || outside == edge.outside);
             out.push(Edge { outside, ..edge });
         }
@@ -501,13 +507,13 @@ impl Resolver {
         Ok(out)
     }
 
-    /// Whether an edge may be another one in another iteration of a loop, or of one in it.
+    /// Whether an edge may differ in another iteration of this loop or of a loop inside it.
     fn is_of(&self, edge: &Edge, first_loop: Option<VarId>) -> bool {
         let vars = [edge.offset, edge.extent].map(|d| self.p.arena.vars_of(d)).concat();
         first_loop.is_some_and(|first| vars.iter().any(|v| *v >= first))
     }
 
-    /// The edges of the product of two factors: those along modes that it has.
+    /// The edges of a matrix product: those of the factors along modes of the product.
     fn edges_of_product(
         &self,
         inputs: Vec<Vec<Edge>>,
@@ -534,7 +540,7 @@ impl Resolver {
         Ok(found)
     }
 
-    /// The number that an operand is, or that all its elements are.
+    /// The value of an operand that is a number or a buffer of equal elements.
     fn number_of(&self, operand: Option<&Operand>) -> Option<f64> {
         match operand {
             Some(Operand::Number(n)) => n.text.parse::<f64>().ok(),
@@ -545,7 +551,7 @@ impl Resolver {
         }
     }
 
-    /// Notes what an operand must hold outside of its edges.
+    /// Records the required value of an operand, to check it for later iterations.
     fn ask(
         &mut self,
         spec: &ast::Spec,
@@ -572,8 +578,7 @@ impl Resolver {
         }
     }
 
-    /// What an elementwise result is made of: the edges of all inputs, with what is computed
-    /// outside of them.
+    /// The edges of a result: those of all inputs, with the computed values outside.
     fn edges_of_result(&mut self, spec: &ast::Spec, to: &View) -> Fallible<Vec<Edge>> {
         let rank_and_sizes = self.sizes_of(to)?;
         let mut inputs: Vec<Vec<Edge>> = vec![];
@@ -589,7 +594,7 @@ impl Resolver {
                         edges.into_iter().filter_map(|e| self.spread(e, &rank_and_sizes)).collect()
                     })
                     .collect();
-                // Who chooses by coordinates says what counts where it is not known what there is.
+                // A Select by coordinates states the values outside, even if the edges are unclear.
                 let chooses = spec.kind == SpecKind::Select
                     && self
                         .buffer_of_whole(spec.inputs.first())
@@ -620,13 +625,13 @@ impl Resolver {
         }
     }
 
-    /// A mode along which a coordinate does not change.
+    /// A mode along which a coordinate is constant.
     fn flat(&self, size: Dim, span: Span) -> Fallible<Layout<Dim>> {
         Layout::new_in(&self.p.arena, IntTuple::Leaf(size), IntTuple::Leaf(Dim::Const(0)))
             .map_err(|e| super::exprs::refused(span, &e))
     }
 
-    /// The edge where modes of extent 1 are broadcast; none where the modes are others.
+    /// The edge after broadcasting modes of extent 1; `None` if the ranks differ.
     fn spread(&self, edge: Edge, sizes: &[Dim]) -> Option<Edge> {
         if edge.modes.is_empty() {
             return Some(edge);
@@ -645,7 +650,7 @@ impl Resolver {
         Some(Edge { modes, ..edge })
     }
 
-    /// What an operation makes of the elements outside of an edge.
+    /// The value that an operation computes for elements outside of an edge.
     fn computed_outside(
         &mut self,
         spec: &ast::Spec,
@@ -653,7 +658,8 @@ impl Resolver {
         edge: &Edge,
     ) -> Fallible<Option<f64>> {
         if spec.kind == SpecKind::Select {
-            // Where the condition is that of the edge, the second number is chosen outside.
+            // If the condition is that of the edge, the Select takes the second alternative
+            // outside.
             let condition = self.buffer_of_whole(spec.inputs.first());
             let same = condition
                 .and_then(|c| self.domains.conditions.get(&c))
@@ -672,11 +678,11 @@ impl Resolver {
         Ok(match (spec.kind, &values[..]) {
             (SpecKind::Move | SpecKind::Unary(UnaryOp::Cast), [x]) => *x,
             (SpecKind::Unary(op), [Some(x)]) => of_unary(op, *x),
-            // Whichever is chosen.
+            // Both alternatives are equal.
             (SpecKind::Select, [_, Some(x), Some(y)]) if x == y => Some(*x),
             (SpecKind::Binary(op), [Some(x), Some(y)]) => of_binary(op, *x, *y),
-            // Less the maximum of the others, it stays what it is: where that is no number, the
-            // results inside are none, too.
+            // -inf minus a row's maximum is -inf, or NaN if the maximum is -inf; in that case the
+            // elements inside are NaN, too.
             (SpecKind::Binary(BinaryOp::Sub), [Some(x), None]) if *x == f64::NEG_INFINITY => {
                 let [from, largest] = [0, 1].map(|i| self.buffer_of_whole(spec.inputs.get(i)));
                 let own = largest.and_then(|b| self.domains.largest.get(&b)).copied();
@@ -701,12 +707,12 @@ impl Resolver {
         if same_modes && room(condition).is_some() && room(condition) == room(edge) {
             return true;
         }
-        // As it is derived: a count of coordinates.
+        // Otherwise, compare with the condition that `limit` derives.
         let Some((axis, mode)) = edge.varying() else { return false };
         let Some((op, limit)) = self.limit(edge, mode, Span::default()).ok().flatten() else {
             return false;
         };
-        // What is not below a number is counted down to it.
+        // For `>=`, the coordinates count down.
         let (step, room) = match op {
             BinaryOp::Ge => {
                 let room = room(condition).and_then(|room| cx.sub(Dim::Const(1), room).ok());
@@ -725,7 +731,7 @@ impl Resolver {
         counts && room == Some(limit)
     }
 
-    /// `%x.iota(1) < N`: the edge that it tells of.
+    /// The edge that corresponds to a condition such as `%x.iota(1) < N`.
     fn condition_of(&mut self, spec: &ast::Spec) -> Fallible<Option<Edge>> {
         let (
             SpecKind::Binary(op @ (BinaryOp::Lt | BinaryOp::Ge)),
@@ -754,7 +760,7 @@ impl Resolver {
         Ok(if op == BinaryOp::Ge { self.counted_down(&edge) } else { Some(edge) })
     }
 
-    /// The elements whose coordinate is not below the extent, as those that are inside of an edge.
+    /// The elements whose coordinate is at least the extent, as an edge.
     fn counted_down(&self, edge: &Edge) -> Option<Edge> {
         let cx = &self.p.arena;
         let negative = |d: Dim| cx.sub(Dim::Const(0), d).ok();
@@ -780,14 +786,19 @@ impl Resolver {
         }
     }
 
-    /// The input that is combined with what the output holds, and what changes nothing there.
+    /// The input of an operation that accumulates in its output, and its neutral value.
     fn accumulated_input(
         &mut self,
         spec: &ast::Spec,
         op: BinaryOp,
     ) -> Fallible<Option<(usize, f64)>> {
         let Some(to) = spec.outputs.first() else { return Ok(None) };
-        let is_output = |i: usize| matches!(spec.inputs.get(i), Some(Operand::View(v)) if v.base.text == to.base.text && v.ops == to.ops);
+        let is_output = |i: usize| {
+            matches!(
+                spec.inputs.get(i),
+                Some(Operand::View(v)) if v.base.text == to.base.text && v.ops == to.ops
+            )
+        };
         let i = match (is_output(0), is_output(1)) {
             (true, false) => 1,
             (false, true) if op != BinaryOp::Sub && op != BinaryOp::Div => 0,
@@ -845,13 +856,13 @@ impl Resolver {
         spec.outputs.first().map_or(Ok(vec![]), |to| self.edges_of_view(to))
     }
 
-    /// What bounds the elements of a view.
+    /// The edges of a view.
     fn edges_of_view(&mut self, view: &View) -> Fallible<Vec<Edge>> {
         let id = self.tensor_named(&view.base.text, view.base.span)?;
         let buffer = self.p.tensors[id].buffer;
         if self.p.buffers[buffer].is_global() {
             let t = self.viewed(view)?;
-            // Zeros that count like others are no edge.
+            // Filled elements are not outside.
             let bounds = t.bounds.iter().filter(|b| !b.filled);
             return Ok(bounds.map(|b| edge_of(b, Some(0.0))).collect());
         }
@@ -862,8 +873,8 @@ impl Resolver {
             _ => false,
         };
         if self.p.buffers[buffer].tensor != id {
-            // A view that has a name: of what a thread holds nothing is said, of parts not which
-            // they are.
+            // A named view. For the values of one thread nothing is tracked; for parts, the edges
+            // are unclear.
             let whole = &self.p.tensors[self.p.buffers[buffer].tensor];
             let own = whole.dist.is_some() && self.p.tensors[id].dist.is_none();
             return Ok(if own { vec![] } else { edges.iter().map(Edge::unclear).collect() });
@@ -896,19 +907,19 @@ impl Resolver {
     }
 
     fn apply_to_bounds(&mut self, t: &mut Tensor, op: &ViewOp, view: &View) -> Fallible<()> {
-        // Positions instead of registers, whoever holds them.
+        // Use positions of the tensor instead of registers.
         t.dist = None;
         self.apply(t, op, view)
     }
 
-    /// Begins a loop.
+    /// Enters a loop.
     pub(super) fn begin_loop(&mut self, var: VarId) {
         let buffers = self.p.buffers.len();
         self.domains.loops.push(OpenLoop { var, buffers, asked: vec![] });
     }
 
-    /// Ends it: what a later iteration reads of an earlier one must hold what was asked of the
-    /// first, and edges that depend on the loop's variable mean nothing behind it.
+    /// Leaves a loop. Values that the next iteration reads must satisfy the requirements of the
+    /// first one. Edges that depend on the loop variable become unclear.
     pub(super) fn end_loop(&mut self) -> Fallible<()> {
         let Some(OpenLoop { var, buffers, asked }) = self.domains.loops.pop() else {
             return Ok(());
@@ -922,7 +933,7 @@ impl Resolver {
             let before = usize::from(one.buffer) < buffers;
             let apart =
                 |e: &Edge| one.modes.as_ref().is_some_and(|m| !e.depends_on(m.iter().copied()));
-            // Where a Select stands before, it does not matter what they hold.
+            // If a Select precedes the access, the values outside do not matter.
             let chosen =
                 |e: &Edge| one.edges.iter().any(|o| o.is_same(e) && o.outside != Some(one.number));
             let holds = |e: &Edge| {
@@ -957,23 +968,20 @@ impl Resolver {
             Diagnostic::new(
                 Code::TileDivides,
                 at,
-                format!(
-                    "which elements of `%{name}` there are changes from iteration to iteration"
-                ),
+                format!("the existing elements of `%{name}` change from iteration to iteration"),
             )
-            .label("read before it is written again")
-            .help("choose tiles that divide the mode, or read it behind where it is written"),
+            .label("read before the next write")
+            .help("choose tiles that divide the mode, or read it after the write"),
         )
     }
 
-    /// Ends a branch: what was known at its end is handed to the end of the other one, which begins
-    /// with what was known before both.
+    /// Leaves the first branch: returns its edges, and restores those before the branch.
     pub(super) fn end_branch(&mut self, before: Known) -> Known {
         Known(std::mem::replace(&mut self.domains.edges, before.0))
     }
 
-    /// Ends the other branch, or where there is none: what is bounded otherwise than behind the
-    /// first one is unclear.
+    /// Leaves the second branch, which may be missing. Edges that differ between the branches
+    /// become unclear.
     pub(super) fn join_branches(&mut self, first: &Known) {
         let mut joined: BTreeMap<BufferId, Vec<Edge>> = BTreeMap::new();
         let now = std::mem::take(&mut self.domains.edges);
@@ -988,22 +996,22 @@ impl Resolver {
         self.domains.edges = joined;
     }
 
-    /// What is known now.
+    /// The current edges.
     pub(super) fn known_edges(&self) -> Known {
         Known(self.domains.edges.clone())
     }
 }
 
-/// Bounds of buffers at one place.
+/// The edges of buffers at one place.
 pub(super) struct Known(BTreeMap<BufferId, Vec<Edge>>);
 
-/// A bound, mode by mode.
+/// The edge of a bound.
 fn edge_of(bound: &Bound, outside: Option<f64>) -> Edge {
     let modes = bound.levels.iter().flat_map(Layout::modes).collect();
     Edge { modes, offset: bound.offset, extent: bound.extent, outside }
 }
 
-/// The edge of a reduction's result: without the modes that it removes, or with these as 1.
+/// The edge of a reduction's result, without the removed modes or with extent 1 for them.
 fn reduced(edge: Edge, axes: &[usize], rank: usize) -> Option<Edge> {
     if edge.modes.len() == rank {
         let one = |(i, mode): (usize, &Layout<Dim>)| match axes.contains(&i) {
@@ -1027,7 +1035,7 @@ fn of_accumulate(op: AccumulateOp) -> ReduceOp {
     }
 }
 
-/// Of numbers that stay what they are in every type.
+/// The result of an operation, if every type represents it exactly.
 fn of_unary(op: UnaryOp, x: f64) -> Option<f64> {
     match op {
         UnaryOp::Cast => Some(x),
@@ -1041,7 +1049,8 @@ fn of_unary(op: UnaryOp, x: f64) -> Option<f64> {
     }
 }
 
-/// The same of two: sums, products and extremes of 0, 1 and infinities are exact.
+/// The result of an operation with two operands. Sums, products and extrema of 0, 1 and infinities
+/// are exact.
 fn of_binary(op: BinaryOp, x: f64, y: f64) -> Option<f64> {
     let exact = |v: f64| [0.0, 1.0].contains(&v.abs()) || v.is_infinite();
     if !exact(x) || !exact(y) {
@@ -1051,7 +1060,7 @@ fn of_binary(op: BinaryOp, x: f64, y: f64) -> Option<f64> {
         BinaryOp::Add => x + y,
         BinaryOp::Sub => x - y,
         BinaryOp::Mul => x * y,
-        // Neither is NaN.
+        // The operands are not NaN.
         BinaryOp::Min | BinaryOp::Minimum => x.min(y),
         BinaryOp::Max | BinaryOp::Maximum => x.max(y),
         BinaryOp::Div

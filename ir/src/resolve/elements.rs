@@ -1,6 +1,6 @@
-//! Integers that the caller's memory holds, as numbers of indices, bounds of loops and extents.
+//! Integers in the caller's memory, used as numbers in indices, bounds of loops and extents.
 
-use super::picks::is_of_integers;
+use super::ranges_and_gathers::is_of_integers;
 use super::scope::{Binding, Sigil};
 use super::tensors::count;
 use super::{Fallible, Resolver, fail};
@@ -13,13 +13,13 @@ use crate::program::{BufferId, StmtKind, Tensor, TensorId, VarKind};
 use crate::scalar::Memory;
 use crate::span::Span;
 
-/// Elements of one tensor that are numbers here, by where they are.
+/// An element of a tensor that is used as a number.
 pub(super) struct Known {
-    /// The tensor that they are of.
+    /// The buffer.
     buffer: BufferId,
-    /// The place of the element.
+    /// The offset of the element.
     offset: Dim,
-    /// The number.
+    /// The variable for its value.
     value: Dim,
 }
 
@@ -65,9 +65,9 @@ impl Resolver {
         Ok(StmtKind::Element { var, tensor })
     }
 
-    /// Notes that no element of a tensor that splits a number is below those before it.
+    /// Assumes that elements of a tensor with `splits` do not decrease.
     fn never_falls(&mut self, buffer: BufferId, offset: Dim, value: Dim) -> Fallible<()> {
-        /// Elements read before that one is compared with.
+        /// The number of earlier elements to compare.
         const NEIGHBORS: usize = 8;
         let others: Vec<(Dim, Dim)> = self
             .elements
@@ -91,8 +91,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// One integer in the caller's memory of which the range is known, at a place that all threads
-    /// of a block agree on.
+    /// Checks a view of one element: an integer of the caller with a known range, at an offset that
+    /// is equal for all threads of a block.
     fn is_element(&mut self, view: &ast::View) -> Fallible<Tensor> {
         let t = self.viewed(view)?;
         let of = &self.p.buffers[t.buffer];
@@ -101,49 +101,45 @@ impl Resolver {
         };
         if !is_of_integers(of) || of.scalar.bits() < 8 {
             return refuse(
-                format!("an element of `%{}` is no number of the text", of.name),
+                format!("an element of `%{}` cannot be a number", of.name),
                 format!("it is {} in {}", of.scalar, of.memory.map_or("no memory", Memory::as_str)),
-                "take an integer of a tensor of the caller: `%sizes:[G].i32.GL in 0..M + 1`"
-                    .to_owned(),
+                "use an integer tensor of the caller: `%sizes:[G].i32.GL in 0..M + 1`".to_owned(),
             );
         }
         let rank: usize = t.levels.iter().map(Layout::rank).sum();
         if rank > 0 {
             return refuse(
-                format!("`%{}` has {} where one element is due", of.name, count(rank, "mode")),
-                "many elements".to_owned(),
+                format!("`%{}` has {}, expected one element", of.name, count(rank, "mode")),
+                "several elements".to_owned(),
                 "give an index for each mode: `@n = %sizes[0]`".to_owned(),
             );
         }
         if of.range.is_none() {
             return refuse(
-                format!("nothing is known of the elements of `%{}`", of.name),
-                "the number might be any".to_owned(),
-                format!(
-                    "declare what they are from and below: `%{}:[..].{}.GL in 0..N`",
-                    of.name, of.scalar
-                ),
+                format!("the range of the elements of `%{}` is unknown", of.name),
+                "this may be any number".to_owned(),
+                format!("declare their range: `%{}:[..].{}.GL in 0..N`", of.name, of.scalar),
             );
         }
         if !t.bounds.is_empty() {
             return refuse(
-                format!("the element of `%{}` may lie beyond its end", of.name),
-                "of a tile that reaches over the end of a mode".to_owned(),
+                format!("the element may be outside of `%{}`", of.name),
+                "an element of a partial tile".to_owned(),
                 "index the tensor itself".to_owned(),
             );
         }
         if self.p.thread_dependent(t.offset) {
             return refuse(
-                "each thread would read another number".to_owned(),
-                format!("its place is {}", self.p.arena.display(t.offset)),
-                "index by blocks, loops and symbols: all threads of a block read one number"
+                "the threads of a block would read different numbers".to_owned(),
+                format!("its offset is {}", self.p.arena.display(t.offset)),
+                "index by blocks, loops and symbols only, so that all threads read one number"
                     .to_owned(),
             );
         }
         Ok(t)
     }
 
-    /// The elements among the variables of numbers: name of the number, and its tensor.
+    /// The elements in expressions: their names and tensors.
     fn elements_of(&self, dims: &[Dim]) -> Vec<(String, TensorId)> {
         let mut found: Vec<(String, TensorId)> = vec![];
         for var in dims.iter().flat_map(|d| self.p.arena.vars_of(*d)) {
@@ -156,8 +152,8 @@ impl Resolver {
         found
     }
 
-    /// `; `@n` is an element of `%sizes`, in 0..M`: what a label says of numbers that are elements
-    /// of tensors, nothing where none is.
+    /// A part of a label that explains elements in expressions:
+    /// `; `@n` is an element of `%sizes`, in 0..M`. Empty without elements.
     pub(super) fn of_elements(&self, dims: &[Dim]) -> String {
         let cx = &self.p.arena;
         let mut of_tensors: Vec<(BufferId, Vec<String>)> = vec![];
@@ -182,7 +178,7 @@ impl Resolver {
         of_tensors.into_iter().map(one).collect()
     }
 
-    /// What a tensor is to say of its elements, for one of them to be an index of a mode.
+    /// A help: the range to declare for a tensor, so that its element can be an index of a mode.
     pub(super) fn element_wanted(&self, i: Dim, size: Dim) -> Option<String> {
         let (_, tensor) = self.is_one_element(i)?;
         let of = self.p.buffer_of(tensor);
@@ -192,8 +188,7 @@ impl Resolver {
         })
     }
 
-    /// What a tensor is to say of its elements, for two of them to be where a part of a mode begins
-    /// and ends.
+    /// A help: the declaration of a tensor with which two of its elements delimit a part of a mode.
     pub(super) fn splits_wanted(&self, first: Dim, last: Dim, size: Dim) -> Option<String> {
         let (from, to) = (self.is_one_element(first)?.1, self.is_one_element(last)?.1);
         let of = self.p.buffer_of(from);
@@ -208,17 +203,20 @@ impl Resolver {
         let behind = cx.range(apart).0.is_some_and(|lo| lo > 0);
         behind.then(|| {
             let (name, scalar, size) = (&of.name, of.scalar, cx.display(size));
-            format!("declare `%{name}:[..].{scalar}.GL splits {size}`, if they never fall and end with {size}")
+            format!(
+                "declare `%{name}:[..].{scalar}.GL splits {size}`, if its elements never decrease \
+                 and end with {size}"
+            )
         })
     }
 
-    /// The element that a number is.
+    /// The element that an expression is, if it is one.
     fn is_one_element(&self, dim: Dim) -> Option<(String, TensorId)> {
         self.p.arena.var_id(dim)?;
         self.elements_of(&[dim]).pop()
     }
 
-    /// What the elements of a tensor that splits `n` are from and below.
+    /// The range of the elements of a tensor with `splits n`.
     pub(super) fn splits(
         &self,
         elements: &Elements,
@@ -243,16 +241,23 @@ impl Resolver {
         let two = levels.first().and_then(|l| l.size_in(cx).ok());
         if !one_mode || two.is_none_or(|n| cx.range(n).0.is_none_or(|lo| lo < 1)) {
             return fail(
-                Diagnostic::new(Code::DataIndex, ty.span, "where parts begin is no such tensor")
-                    .label("one mode is due, of one stride and at least 1 element")
-                    .help("give it one more element than there are parts: `%offsets:[G + 1].i32.GL splits N`"),
+                Diagnostic::new(Code::DataIndex, ty.span, "the tensor cannot have `splits`")
+                    .label("expected one mode, with one stride and at least 1 element")
+                    .help(
+                        "declare one more element than there are parts: \
+                         `%offsets:[G + 1].i32.GL splits N`",
+                    ),
             );
         }
         if cx.range(n).0.is_none_or(|lo| lo < 0) {
             return fail(
-                Diagnostic::new(Code::DataIndex, to.span, "fewer than no elements are split")
-                    .label(format!("this is {}", cx.display(n)))
-                    .help("write how many elements the parts have together"),
+                Diagnostic::new(
+                    Code::DataIndex,
+                    to.span,
+                    "the number of split elements is negative",
+                )
+                .label(format!("this is {}", cx.display(n)))
+                .help("write the total number of elements of the parts"),
             );
         }
         let to = Dim::add(cx, n, Dim::Const(1)).map_err(|e| super::exprs::overflow(to.span, &e))?;

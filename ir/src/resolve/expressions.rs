@@ -1,7 +1,8 @@
-//! Expressions over tensors, written out as the specs that they stand for.
+//! Expansion of expressions over tensors to specs.
 //!
-//! An operation whose result has the type of what it is computed from writes over it, so that
-//! `exp(%s - %max)` takes one tensor: intermediate results are nobody else's.
+//! An operation writes over its operand if both have the same type and extents, so that
+//! `exp(%s - %max)` needs only one tensor. This is safe because nothing else uses intermediate
+//! results.
 
 use super::declare::Shaped;
 use super::scope::Sigil;
@@ -16,24 +17,24 @@ use crate::program::{Stmt, StmtKind};
 use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 
-/// A tensor that is written has a type behind its name.
+/// The error for a stated type of a tensor that is already defined.
 pub(super) fn declared_again(target: &View, ty: &ResultType) -> Diagnostic {
     let message = format!("`%{}` is defined twice", target.base.text);
     Diagnostic::new(Code::Redefined, target.span, message)
-        .label("declared again by its type")
+        .label("its type declares it again")
         .related(ty.span, "this type")
-        .help("leave the type out to write the tensor, or choose another name")
+        .help("remove the type to write the tensor, or choose another name")
 }
 
-/// A number that is known when the kernel runs stands where none can.
+/// The error for a number known only at run time in a place that needs a constant.
 fn no_operand(number: &ast::Expr) -> Diagnostic {
-    Diagnostic::new(Code::NumberKind, number.span, "a number that is no constant")
-        .label("known when the kernel runs")
+    Diagnostic::new(Code::NumberKind, number.span, "the number is not a constant")
+        .label("its value is known only when the kernel runs")
         .help("combine it with a tensor: `%x + N`, `%x / N`, `%x.iota(1) < N`")
 }
 
 impl Resolver {
-    /// `%p = exp(%s - %max)`, in the body of a spec.
+    /// Resolves `%p = exp(%s - %max)` in the body of a spec.
     pub(super) fn assign(
         &mut self,
         stmt: &ast::Stmt,
@@ -62,9 +63,9 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Placement,
                     stmt.span,
-                    "an expression over tensors stands outside of every kernel",
+                    "an expression over tensors outside of every kernel",
                 )
-                .label("only declarations and kernels stand at top level")
+                .label("the top level contains only declarations and kernels")
                 .help("move it into the body of a spec; `let` defines constants"),
             );
         }
@@ -83,14 +84,17 @@ impl Resolver {
         };
         if is_new {
             let ty = match (value, ty) {
-                // A number takes the type that is written.
+                // A number takes the stated type.
                 (TensorExpr::Number(_), Some(ty)) if !ty.levels.is_empty() => Some(ty),
                 (TensorExpr::Number(e), _) => {
                     return fail(
                         Diagnostic::new(
                             Code::Expression,
                             target.span,
-                            format!("a number does not say what `%{}` is", target.base.text),
+                            format!(
+                                "a number does not determine the type of `%{}`",
+                                target.base.text
+                            ),
                         )
                         .label("declared without extents")
                         .related(e.span, "this number")
@@ -114,13 +118,13 @@ impl Resolver {
                 self.leaf(SpecKind::Move, vec![from], target, vec![], stmt, v.span, out)?;
             }
             TensorExpr::Apply(apply) => {
-                // Nothing on the way goes through shared memory.
+                // Intermediate results must not be in shared memory.
                 let memory = ty.and_then(|t| t.memory);
                 let own = is_new && memory.is_none_or(Memory::is_per_thread);
                 self.give_to(apply, target, shaped.filter(|_| own), stmt, out)?;
             }
         }
-        // The last operation is the statement; what it needs was made from it.
+        // The last operation is the statement itself; the others were made from it.
         if let Some(last) = self.written.as_mut().and_then(|w| w.last_mut()) {
             (last.id, last.from) = (stmt.id, stmt.from);
         }
@@ -133,22 +137,22 @@ impl Resolver {
         Ok(())
     }
 
-    /// A view with the name of a tensor that is there is meant to write it.
+    /// Refuses a view definition with the name of an existing tensor: a store is probably intended.
     pub(super) fn is_no_store(&self, name: &ast::Name, view: &View) -> Fallible<()> {
         let Some(first) = self.scopes.defined_at(Sigil::Data, &name.text) else { return Ok(()) };
         let text = &name.text;
         fail(
             Diagnostic::new(Code::Redefined, name.span, format!("`%{text}` is defined twice"))
-                .label("a view without an operation is another name, not a store")
+                .label("a view without an operation defines a name, it does not store")
                 .related(first, "first definition")
                 .help(match view.ops.is_empty() {
-                    true => format!("write `%{text} = move(%{})` to store it", view.base.text),
-                    false => format!("write `%{text} = move(%{}..)` to store it", view.base.text),
+                    true => format!("to store it, write `%{text} = move(%{})`", view.base.text),
+                    false => format!("to store it, write `%{text} = move(%{}..)`", view.base.text),
                 }),
         )
     }
 
-    /// Extents and type of what an operation gives; none where they do not follow.
+    /// The shape and type of an operation's result; `None` if its operands do not determine it.
     fn typed(&mut self, apply: &Apply, wanted: Option<Scalar>) -> Fallible<Option<Shaped>> {
         let mut inputs = vec![];
         for arg in &apply.args {
@@ -161,7 +165,7 @@ impl Resolver {
         self.gives(apply.kind, &inputs, &apply.attrs, wanted, apply.span)
     }
 
-    /// The same of an operation whose result is to be kept.
+    /// Like [`Resolver::typed`], but an undetermined type is an error.
     fn known(&mut self, apply: &Apply, wanted: Option<Scalar>) -> Fallible<Shaped> {
         match self.typed(apply, wanted)? {
             Some(shaped) => Ok(shaped),
@@ -169,16 +173,16 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Expression,
                     apply.span,
-                    format!("what this {} gives has no type", apply.kind),
+                    format!("the result of this {} has no type", apply.kind),
                 )
-                .label("its operands do not say")
-                .help("correct the operands, or name the result with its type before"),
+                .label("its operands do not determine one")
+                .help("correct the operands, or define the result with its type first"),
             ),
         }
     }
 
-    /// Writes out an operation whose result goes to `to`; `own` is what that holds where nothing
-    /// else is there.
+    /// Expands an operation that writes to `to`. If `own` is given, `to` has this shape and may
+    /// hold intermediate results.
     fn give_to(
         &mut self,
         apply: &Apply,
@@ -219,16 +223,16 @@ impl Resolver {
         if apply.kind == SpecKind::Select {
             self.chosen_numbers(&mut inputs, to, stmt, out)?;
         }
-        // The type of a cast; what is no cast has no `to`.
+        // The first attribute of a cast is its type.
         let typed = usize::from(apply.kind == SpecKind::Unary(UnaryOp::Cast));
         if typed > 0 {
             self.agrees_with_cast(apply, to)?;
         }
         let attrs = apply.attrs.iter().skip(typed).cloned().collect();
         let kind = match (kind, inputs.first()) {
-            // To a type that is a parameter, which may be that of the operand.
+            // A cast to a type parameter may be to the type of the operand.
             (SpecKind::Unary(UnaryOp::Cast), Some(Operand::View(from)))
-                if self.parts.is_inside()
+                if self.subspecs.is_inside()
                     && self.looked_at(from)?.scalar == self.looked_at(to)?.scalar =>
             {
                 SpecKind::Move
@@ -238,8 +242,9 @@ impl Resolver {
         self.leaf(kind, inputs, to, attrs, stmt, apply.span, out)
     }
 
-    /// Numbers that are known when the kernel runs become coordinates that they are added to, or
-    /// tensors of one element. What the operation is then.
+    /// Replaces an operand that is known only at run time. Next to coordinates it becomes part of a
+    /// view, `.plus(n)`; otherwise it becomes a tensor of one element. Returns the kind of the
+    /// resulting operation.
     fn with_sizes(
         &mut self,
         apply: &Apply,
@@ -288,7 +293,7 @@ impl Resolver {
         if scalar.is_float() {
             self.unrounded(&number)?;
         }
-        // The coordinate of the first element, which is 0, and the number.
+        // A coordinate view with one element, 0 plus the number.
         let zeros = vec![Some(of(ast::ExprKind::Int(0))); rank];
         let first = beside
             .then(ast::ViewOp::Iota(of(ast::ExprKind::Int(0))))
@@ -314,7 +319,7 @@ impl Resolver {
         Ok(apply.kind)
     }
 
-    /// Compares the type that a cast names with that of the tensor that it is stored to.
+    /// Compares the type of a cast with the type of the tensor to which it is stored.
     fn agrees_with_cast(&mut self, apply: &Apply, to: &View) -> Fallible<()> {
         let Some(ty) = ast::Attr::among(&apply.attrs, Key::To) else { return Ok(()) };
         let ast::AttrValue::Word(word) = &ty.value else { return Ok(()) };
@@ -330,13 +335,13 @@ impl Resolver {
             )
             .label(format!("gives {word}"))
             .help(format!(
-                "write `cast(.., {scalar})`, or `cast(cast(.., {word}), {scalar})` to round to {word} \
-                 on the way"
+                "write `cast(.., {scalar})`, or `cast(cast(.., {word}), {scalar})` to round to \
+                 {word} first"
             )),
         )
     }
 
-    /// Numbers that a Select chooses become tensors of one element.
+    /// Replaces numbers as alternatives of a Select by tensors of one element.
     fn chosen_numbers(
         &mut self,
         inputs: &mut [Operand],
@@ -366,10 +371,10 @@ impl Resolver {
         a.scalar == b.scalar && self.same_extents(&a.extents, &b.extents)
     }
 
-    /// A name that nothing in the module has, for a part of what is to be `base`.
+    /// A fresh name derived from `base`, for an intermediate result.
     pub(super) fn fresh(&mut self, base: &ast::Name) -> ast::Name {
         let stem = match base.text.rsplit_once('_') {
-            // Of a part of a part.
+            // The base may itself be a derived name.
             Some((stem, n)) if !stem.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => stem,
             _ => &base.text,
         };
@@ -383,7 +388,7 @@ impl Resolver {
         }
     }
 
-    /// A spec without a body that the threads around it execute.
+    /// Resolves a spec without a body, executed by the enclosing threads.
     #[expect(clippy::too_many_arguments, reason = "the parts of one statement")]
     fn leaf(
         &mut self,
@@ -403,7 +408,7 @@ impl Resolver {
         self.plain(&one, out)
     }
 
-    /// An expression of a `means` block, as specs on whole tensors.
+    /// Expands an expression of a `means` block to specs on whole tensors.
     pub(super) fn meant(
         &mut self,
         stmt: &ast::Stmt,
@@ -445,7 +450,7 @@ impl Resolver {
                 }
             });
         }
-        // A product is summed exactly in a `means` block.
+        // A `means` block sums products exactly, so both kinds have one meaning.
         let kind = match apply.kind {
             SpecKind::MatMulSet => SpecKind::MatMul,
             kind => kind,

@@ -1,4 +1,4 @@
-//! Integer expressions, tuples and layouts of the text, folded.
+//! Evaluation of integer expressions, tuples and layouts of the text.
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
@@ -10,7 +10,7 @@ use crate::leaf::Leaf;
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// Arithmetic that has no answer.
+/// The error for arithmetic without a result.
 pub(super) fn overflow(span: Span, e: &LayoutError) -> Box<Diagnostic> {
     Box::new(match e {
         LayoutError::Overflow { .. } => {
@@ -26,7 +26,7 @@ pub(super) fn overflow(span: Span, e: &LayoutError) -> Box<Diagnostic> {
     })
 }
 
-/// A refusal of the layout algebra.
+/// The error for a refusal by the layout algebra.
 pub(super) fn refused(span: Span, e: &LayoutError) -> Box<Diagnostic> {
     let mut d = Diagnostic::new(Code::LayoutRefused, span, e.to_string())
         .note(format!("layout error {}", e.code()));
@@ -34,13 +34,13 @@ pub(super) fn refused(span: Span, e: &LayoutError) -> Box<Diagnostic> {
     Box::new(d)
 }
 
-/// A real number where an integer is due.
+/// The error for a real number where an integer is expected.
 fn no_integer(span: Span, text: &str) -> Box<Diagnostic> {
-    let message = format!("`{text}` stands where an integer is due");
+    let message = format!("expected an integer, found `{text}`");
     Box::new(
         Diagnostic::new(Code::NumberKind, span, message)
             .label("extents, strides, indices and bounds of loops are integers")
-            .help("write an integer; real numbers are operands of specs"),
+            .help("write an integer; only operands of specs are real numbers"),
     )
 }
 
@@ -69,7 +69,7 @@ impl Resolver {
         }
     }
 
-    /// An expression that must be a constant.
+    /// Evaluates an expression that must be a constant.
     pub(super) fn constant(&self, e: &Expr, what: &str) -> Fallible<i64> {
         match self.expr(e)? {
             Dim::Const(v) => Ok(v),
@@ -77,7 +77,7 @@ impl Resolver {
                 Diagnostic::new(Code::Symbolic, e.span, format!("{what} is not a constant"))
                     .label(match self.of_elements(&[dim]).strip_prefix("; ") {
                         Some(of_data) => of_data.to_owned(),
-                        None => "depends on a symbol, a loop or a coordinate".to_owned(),
+                        None => "it depends on a symbol, a loop or a coordinate".to_owned(),
                     })
                     .help("write a number or a `let` constant"),
             ),
@@ -93,7 +93,7 @@ impl Resolver {
         })
     }
 
-    /// `shape:stride` as written.
+    /// Evaluates `shape:stride`.
     pub(super) fn layout(&self, l: &LayoutExpr) -> Fallible<Layout<Dim>> {
         let (shape, stride) = (self.tuple(&l.shape)?, self.tuple(&l.stride)?);
         self.make_layout(shape, stride, l.span)
@@ -108,7 +108,7 @@ impl Resolver {
     ) -> Fallible<Layout<Dim>> {
         for (what, tuple) in [("an extent", &shape), ("a stride", &stride)] {
             for leaf in tuple.flatten() {
-                // Sizes of the caller may be 0.
+                // Symbolic extents may be 0.
                 let least = i64::from(what == "an extent" && matches!(leaf, Dim::Const(_)));
                 if self.p.arena.range(leaf).0.is_none_or(|lo| lo < least) {
                     return fail(
@@ -118,9 +118,9 @@ impl Resolver {
                             format!("{what} is `{}`, below {least}", self.p.arena.display(leaf)),
                         )
                         .help(match (what, least) {
-                            (_, 1) => "make every extent 1 or more",
-                            ("an extent", _) => "state `min=` of a symbol, or `where M >= 0`",
-                            _ => "make every stride 0 or more",
+                            (_, 1) => "make every extent at least 1",
+                            ("an extent", _) => "state `min=` for the symbol, or `where M >= 0`",
+                            _ => "make every stride at least 0",
                         }),
                     );
                 }
@@ -133,7 +133,7 @@ impl Resolver {
         Ok(layout)
     }
 
-    /// The error for a name that nothing defines.
+    /// The error for an undefined name.
     pub(super) fn unknown(&self, sigil: Sigil, name: &str, span: Span) -> Box<Diagnostic> {
         let d = Diagnostic::new(
             Code::UnknownName,
@@ -142,12 +142,14 @@ impl Resolver {
         )
         .label("unknown name");
         if let Some(span) = self.scopes.ended_at(sigil, name) {
-            return Box::new(d.related(span, "this one ended with its block").help(match sigil {
-                Sigil::Data => format!(
-                    "declare it before the block, `%{name}:[8,8].f32 = 0`, and write it there"
-                ),
-                _ => "define it outside of the block".to_owned(),
-            }));
+            return Box::new(d.related(span, "a definition in a block that has ended").help(
+                match sigil {
+                    Sigil::Data => format!(
+                        "declare it before the block, `%{name}:[8,8].f32 = 0`, and write it there"
+                    ),
+                    _ => "define it outside of the block".to_owned(),
+                },
+            ));
         }
         let is_bound = |sigil, name: &str| self.scopes.get(sigil, name).is_some();
         let help = match self.scopes.nearest(sigil, name) {
@@ -155,12 +157,12 @@ impl Resolver {
                 && name.strip_prefix('@').is_some_and(|name| is_bound(Sigil::Data, name)) =>
             {
                 let tensor = name.trim_start_matches('@');
-                format!(
-                    "read an element of `%{tensor}` first: `@n = %{tensor}[0]`, then `@n` is a number"
-                )
+                format!("read an element of `%{tensor}` as a number first: `@n = %{tensor}[0]`")
             }
             _ if sigil == Sigil::Data && is_bound(Sigil::Index, &format!("@{name}")) => {
-                format!("`@{name}` is a number: write it where one is due, or name a tensor")
+                format!(
+                    "`@{name}` is a number: write it where a number is expected, or name a tensor"
+                )
             }
             Some(n) => return Box::new(d.did_you_mean(&format!("{}{n}", sigil.as_str()))),
             None if sigil == Sigil::Index && self.depth == 0 => {
@@ -168,18 +170,18 @@ impl Resolver {
                     "define it above: `let {name} = 8`, or `sym {name}` for a size of the caller"
                 )
             }
-            None => "define it above, in this body or one around it".to_owned(),
+            None => "define it above, in this body or an enclosing one".to_owned(),
         };
         Box::new(d.help(help))
     }
 
-    /// Stands for an error that has been reported where the name was defined.
+    /// An error without a message. The definition of the name has already reported its error.
     pub(super) fn silent(&self, span: Span) -> Diagnostic {
         Diagnostic::new(Code::UnknownName, span, "")
     }
 }
 
-/// The name of a view, with its sigil's binding.
+/// The name of a view, and its place.
 pub(super) fn base(view: &ast::View) -> (&str, Span) {
     (&view.base.text, view.base.span)
 }

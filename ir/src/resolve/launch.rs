@@ -1,4 +1,5 @@
-//! Who executes a spec: what is inherited, narrowed, or declared by the head of a kernel.
+//! Executors of specs: inherited from the enclosing spec, restricted to a part, or declared by the
+//! head of a kernel.
 
 use super::scope::Sigil;
 use super::{Fallible, Resolver, fail};
@@ -11,24 +12,24 @@ use crate::program::{Stmt, ThreadsId};
 use crate::span::Span;
 use std::collections::HashSet;
 
-/// Who executes a body.
+/// The executor of a body.
 pub(super) struct Around {
     pub(super) blocks: View,
     pub(super) threads: View,
 }
 
-/// Names of threads that heads of kernels declare, each known in its kernel only.
+/// Names of threads that heads of kernels declare. Each is in scope only in its kernel.
 #[derive(Default)]
 pub(super) struct Heads {
-    /// Of the kernel that is read.
+    /// The names declared by the current kernel.
     open: Vec<String>,
-    /// Names that others have in the module that is written out, where all of them are known
-    /// everywhere below.
+    /// The thread names in the expanded module. In this module, all names are in scope in all later
+    /// kernels, so they must differ.
     taken: HashSet<String>,
 }
 
 impl Heads {
-    /// Of a module that is about to be resolved.
+    /// Collects the thread names of a module.
     pub(super) fn of(module: &ast::Module) -> Self {
         let mut heads = Heads::default();
         for stmt in Walk::new(&module.items).stmts() {
@@ -43,8 +44,8 @@ impl Heads {
 }
 
 impl Resolver {
-    /// Forgets the threads that the head of a kernel declared. Those whose names others have, too,
-    /// get names of their own in what was written out from the statement of that number on.
+    /// Removes the threads that a kernel's head declared from the scope. If their names are taken
+    /// in the expanded module, renames them there, from statement number `at` on.
     pub(super) fn leave_head(&mut self, at: usize) {
         if self.depth > 0 {
             return;
@@ -63,13 +64,13 @@ impl Resolver {
             }
         }
         if let Some(written) = self.written.as_mut().filter(|_| !by.threads.is_empty()) {
-            // Names of threads are replaced by names, which always fit.
+            // The substitution replaces names by names, so it cannot fail.
             let _ = by.in_place(written.get_mut(at..).unwrap_or_default());
         }
     }
 
-    /// The executors of a spec, both written; none where they are, or where there are none to
-    /// inherit.
+    /// The complete executor of a spec that inherits a part of it. `None` if the spec states its
+    /// executor completely, or if there is no executor to inherit.
     pub(super) fn executors(&mut self, spec: &ast::Spec) -> Fallible<Option<Written>> {
         let around = self.around.last().map(|a| (a.blocks.clone(), a.threads.clone()));
         match (&spec.exec, around) {
@@ -84,15 +85,15 @@ impl Resolver {
                 }))
             }
             (Some(Written::Threads(of)), _) => fail(
-                Diagnostic::new(Code::ExecConfig, of.span, "a kernel names threads and no blocks")
-                    .label("one thread tensor stands here")
+                Diagnostic::new(Code::ExecConfig, of.span, "a kernel has threads, but no blocks")
+                    .label("found one thread tensor")
                     .help("write `<<<#grid, #cta>>>`, or `<<<#grid:[8], #cta:[128]>>>`"),
             ),
             _ => Ok(None),
         }
     }
 
-    /// Whether each thread executes the body around by itself.
+    /// Whether each thread executes the enclosing body by itself.
     pub(super) fn is_single(&mut self) -> Fallible<bool> {
         let Some(threads) = self.around.last().map(|a| a.threads.clone()) else { return Ok(false) };
         let id = self.thread_view(&threads)?;
@@ -100,11 +101,11 @@ impl Resolver {
         Ok(t.each.is_some() || t.elect.is_some() || t.levels.is_empty())
     }
 
-    /// The part of the block that executes the body around, and holds a tensor whose layout is
-    /// open; none where the whole block does.
+    /// The part of the block that executes the enclosing body, and therefore holds a tensor with an
+    /// open layout. `None` if the whole block executes it.
     ///
     /// # Errors
-    /// V0216 where several groups would hold it, each for itself.
+    /// V0216 if several groups execute the body, each for itself.
     pub(super) fn one_group(&mut self, name: &ast::Name) -> Fallible<Option<ThreadsId>> {
         let Some(threads) = self.around.last().map(|a| a.threads.clone()) else { return Ok(None) };
         let id = self.thread_view(&threads)?;
@@ -127,23 +128,25 @@ impl Resolver {
                 Diagnostic::new(
                     Code::OpenLayout,
                     name.span,
-                    format!("several groups of threads would hold `%{}`", name.text),
+                    format!("several groups of threads would each hold `%{}`", name.text),
                 )
-                .label("each executes the body for itself")
+                .label("each group executes the body for itself")
                 .help(match (groups, threads) {
                     (Some(groups), Some(threads)) => format!(
-                        "make a block of each group: `#cta:[{threads}]` in the head, {groups} times the blocks, and no \
-                         groups in the body; or state the layout, `RF{{tv=.. over #{over}}}`"
+                        "launch a block for each group, with `#cta:[{threads}]` and {groups} times \
+                         the blocks, and remove the groups from the body; or state the layout, \
+                         `RF{{tv=.. over #{over}}}`"
                     ),
-                    _ => "make a block of each group, or state the layout, `RF{tv=.. over #w}`".to_owned(),
+                    _ => "launch a block for each group, or state the layout, `RF{tv=.. over #w}`"
+                        .to_owned(),
                 }),
             );
         }
         Ok((groups == Some(1)).then_some(id))
     }
 
-    /// Declares the threads of a kernel's head. The spec with these named, and the names of
-    /// coordinates bound in its body.
+    /// Declares the threads of a kernel's head. Returns the spec with the declared threads as
+    /// executors, and with a body that first binds the names of coordinates.
     pub(super) fn launched(
         &mut self,
         stmt: &ast::Stmt,
@@ -153,7 +156,7 @@ impl Resolver {
     ) -> Fallible<ast::Spec> {
         if self.depth > 0 {
             return fail(
-                Diagnostic::new(Code::ExecConfig, spec.span, "threads are declared inside a body")
+                Diagnostic::new(Code::ExecConfig, spec.span, "a spec in a body declares threads")
                     .label("only the head of a kernel declares threads")
                     .help("make views of the kernel's threads: `#w = #cta.tile([32])`"),
             );
@@ -191,7 +194,7 @@ impl Resolver {
         }
         let mut spec = spec.clone();
         let (Some(threads), Some(blocks)) = (views.pop(), views.pop()) else {
-            return fail(Diagnostic::new(Code::Internal, spec.span, "a head of one group"));
+            return fail(Diagnostic::new(Code::Internal, spec.span, "expected two groups"));
         };
         spec.exec = Some(Written::Both(blocks, threads));
         if let Some(body) = &mut spec.body {
@@ -205,7 +208,7 @@ impl Resolver {
     }
 }
 
-/// Modes with compact strides, the first one fastest.
+/// Modes with compact strides; the first mode varies fastest.
 fn first_fastest(modes: &[(Option<ast::Name>, ast::Expr)], span: Span) -> ast::Dims {
     use ast::{BinOp, Expr, TupleExpr};
     let mut strides = vec![Expr::int(1)];

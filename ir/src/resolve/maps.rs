@@ -1,4 +1,4 @@
-//! Tensor maps: tensors in global memory as boxes.
+//! Tensor maps: the division of tensors in global memory into boxes.
 
 use super::exprs::{overflow, refused};
 use super::{Fallible, Resolver, fail};
@@ -11,21 +11,21 @@ use crate::program::{MapId, MapView, Tensor, TensorMap, VarKind};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// The modes of a tensor, divided into the boxes of a tensor map.
+/// The modes of a tensor, divided into boxes.
 #[derive(Default)]
 struct Boxes {
     extents: Vec<Dim>,
     strides: Vec<Dim>,
     /// The extents of a box.
     sizes: Vec<i64>,
-    /// The modes from box to box.
+    /// The modes that count boxes.
     outer: Vec<Layout<Dim>>,
-    /// The modes within a box.
+    /// The modes inside a box.
     inner: Vec<Layout<Dim>>,
 }
 
 impl Resolver {
-    /// `swizzle=(3,4,3)`: constants.
+    /// Evaluates `swizzle=(3,4,3)`, which consists of constants.
     pub(super) fn swizzle(&self, of: &[Expr; 3], span: Span) -> Fallible<Swizzle> {
         let number = |e: &Expr| -> Fallible<u32> {
             let n = self.constant(e, "a number of the swizzle")?;
@@ -33,7 +33,7 @@ impl Resolver {
                 let message = format!("a number of the swizzle is {n}");
                 fail(
                     Diagnostic::new(Code::LayoutRefused, e.span, message)
-                        .label("counts bits of an address")
+                        .label("it must be a valid number of address bits")
                         .help("write `swizzle=(bits,base,shift)`, such as `swizzle=(3,4,3)`"),
                 )
             })
@@ -42,7 +42,8 @@ impl Resolver {
         Swizzle::new(number(b)?, number(m)?, number(s)?).map_err(|e| refused(span, &e))
     }
 
-    /// `.tensormap([128,64], swizzle=(3,4,3))`: makes the map, and of the tensor its two levels.
+    /// Applies `.tensormap([128,64], swizzle=(3,4,3))`: declares the map, and gives the tensor its
+    /// two levels.
     pub(super) fn tensor_map(
         &mut self,
         t: &mut Tensor,
@@ -60,14 +61,14 @@ impl Resolver {
             return refuse_map(
                 span,
                 "neither the first nor the last mode is contiguous in memory",
-                "give one of them the stride 1",
+                "give one of them stride 1",
             );
         }
         if !self.is_known_at_launch(t.offset) {
-            let help = "make the map of the whole tensor, and choose boxes by its indices";
+            let help = "declare the map of the whole tensor, and choose boxes by its indices";
             return refuse_map(
                 span,
-                "where the tensor begins is not known before the launch",
+                "the offset of the tensor is not known before the launch",
                 help,
             );
         }
@@ -100,7 +101,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// The only level of a tensor; an error if the tensor may have no map.
+    /// The only level of a tensor; an error if the tensor cannot have a map.
     fn level_to_map<'t>(
         &self,
         t: &'t Tensor,
@@ -109,28 +110,24 @@ impl Resolver {
     ) -> Fallible<&'t Layout<Dim>> {
         if !t.bounds.is_empty() {
             return fail(
-                Diagnostic::new(
-                    Code::TensorMapUse,
-                    span,
-                    "a tensor map of tiles that reach over the end of a mode",
-                )
-                .label("a map knows where its tensor ends, and no other end")
-                .help("make the map of the whole tensor, and choose boxes by its indices"),
+                Diagnostic::new(Code::TensorMapUse, span, "a tensor map of partial tiles")
+                    .label("a map has the bounds of its tensor only")
+                    .help("declare the map of the whole tensor, and choose boxes by its indices"),
             );
         }
         let buffer = &self.p.buffers[t.buffer];
         if !buffer.is_global() {
             return refuse_map(
                 span,
-                format!("`%{}` does not lie in GL, and has no tensor map", buffer.name),
-                "make maps of the caller's tensors",
+                format!("`%{}` is not in GL, so it cannot have a tensor map", buffer.name),
+                "declare maps of tensors of the caller",
             );
         }
         let [level] = &t.levels[..] else {
-            let help = "make the map of the whole tensor, before `.tile`";
+            let help = "declare the map of the whole tensor, before `.tile`";
             return refuse_map(
                 span,
-                format!("a tensor of {} levels has no map", t.levels.len()),
+                format!("a tensor of {} levels cannot have a map", t.levels.len()),
                 help,
             );
         };
@@ -142,20 +139,20 @@ impl Resolver {
                     format!("{n_sizes} box extents for {} modes", level.rank()),
                 )
                 .label(format!("the tensor is {}", level.display_in(&self.p.arena)))
-                .help("give one extent a mode"),
+                .help("write one extent for each mode"),
             );
         }
         Ok(level)
     }
 
-    /// Divides the modes of `level` into boxes of these extents.
+    /// Divides the modes of `level` into boxes with these extents.
     fn boxes(&self, level: &Layout<Dim>, sizes: &[Expr], span: Span) -> Fallible<Boxes> {
         let cx = &self.p.arena;
         let mut all = Boxes::default();
         for (mode, size) in level.modes().iter().zip(sizes) {
             let (IntTuple::Leaf(extent), IntTuple::Leaf(stride)) = (mode.shape(), mode.stride())
             else {
-                let help = "give the tensor plain modes, one extent and one stride each";
+                let help = "give the tensor plain modes, each with one extent and one stride";
                 return refuse_map(
                     span,
                     format!("the mode {} is nested", mode.display_in(cx)),
@@ -163,15 +160,15 @@ impl Resolver {
                 );
             };
             if !self.is_known_at_launch(extent) || !self.is_known_at_launch(stride) {
-                let help = "make the map of a tensor that the caller provides";
+                let help = "declare the map of a tensor of the caller";
                 return refuse_map(span, "the tensor is not known before the launch", help);
             }
             let n = self.constant(size, "the extent of a box")?;
             if n < 1 {
                 return refuse_map(
                     span,
-                    format!("a box of extent {n}"),
-                    "box extents are at least 1",
+                    format!("a box has extent {n}"),
+                    "write box extents of at least 1",
                 );
             }
             let e = |e: crate::layout::LayoutError| overflow(size.span, &e);
@@ -191,33 +188,33 @@ impl Resolver {
         Ok(all)
     }
 
-    /// Whether a number depends only on constants and on symbols of the caller.
+    /// Whether an expression contains only constants and symbols.
     fn is_known_at_launch(&self, d: Dim) -> bool {
         let vars = self.p.vars_in(d);
         vars.iter().all(|v| matches!(self.p.vars.get(v), Some(VarKind::Symbol)))
     }
 
-    /// The only operation on a tensor map: choosing a box.
+    /// Chooses a box, the only operation on a tensor map.
     pub(super) fn map_box(&mut self, t: &mut Tensor, op: &ViewOp, span: Span) -> Fallible<()> {
         let Some(MapView { map, at: None }) = t.map else {
             return refuse_map(
                 span,
-                "a box of a tensor map is moved as a whole",
-                "make the boxes smaller",
+                "an operation on a box of a tensor map",
+                "choose smaller boxes; a copy moves a box as a whole",
             );
         };
         let ViewOp::Index(args) = op else {
             return refuse_map(
                 span,
-                "a tensor map is neither tiled nor reshaped",
-                "index it: `%mA[i,j]`",
+                "an operation on a tensor map",
+                "index it: `%mA[i,j]`; a tensor map cannot be tiled or reshaped",
             );
         };
         let (offset, kept) = self.index_where(t.levels.first(), args, span, |_, _, _, _| Ok(()))?;
         if kept.is_some() {
             return refuse_map(
                 span,
-                "a tensor map has an index for every mode",
+                "a mode of a tensor map has no index",
                 "replace `_` by an index",
             );
         }

@@ -1,13 +1,14 @@
-//! Turns a module into a program in which every type is known.
+//! Resolving: turns the syntax tree of a module into a [`Program`], in which all names are resolved
+//! and all types are known.
 //!
-//! One pass in text order: names are bound, constants folded, views inferred and compared with what
-//! was written, specs resolved to tensor ids. Errors are collected, at most
-//! [`crate::limits::MAX_ERRORS`]; a name whose definition failed is bound to nothing and its uses
-//! stay silent, so one mistake gives one error.
+//! It is one pass in text order. The pass binds names, folds constants, infers views and compares
+//! them with stated types, and replaces operands of specs by tensor ids. It collects at most
+//! [`crate::limits::MAX_ERRORS`] errors. A name whose definition failed stays bound, but its uses
+//! report no further errors, so that one mistake gives one error.
 //!
-//! Invariant: a view never changes storage. It maps to an offset and levels of layouts, computed
-//! with the exact layout algebra; what the algebra refuses is an error here, never a guess. Not
-//! checked here: whether specs fit their operands ([`crate::verify`]).
+//! Invariant: a view never changes storage. A view is an offset and levels of layouts, which the
+//! exact layout algebra computes. Views that the algebra refuses are errors. [`crate::verify`]
+//! checks later that operands fit their specs.
 
 mod bounds;
 mod constants;
@@ -16,15 +17,15 @@ mod domains;
 mod elements;
 mod expressions;
 mod exprs;
-mod holders;
 mod launch;
 mod maps;
 mod means;
 mod pads;
-mod parts;
-mod picks;
+mod ranges_and_gathers;
+mod register_owners;
 mod scope;
 mod specs;
+mod subspecs;
 mod symbols;
 mod sync;
 mod tensors;
@@ -46,19 +47,19 @@ use scope::{Binding, Scopes, Sigil};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-/// Resolves a module. `src` is the text it was parsed from, for line numbers; empty where there is
-/// none.
+/// Resolves a module. `src` is the text of the module, for line numbers; it may be empty.
 ///
 /// # Errors
-/// What no text could say of a module that was built in memory: see [`crate::text::well_formed()`].
-/// Else every error found, in text order, up to [`crate::limits::MAX_ERRORS`].
+/// For a module built in memory, everything that no text can express: see
+/// [`crate::text::well_formed()`]. Otherwise all errors in text order, up to
+/// [`crate::limits::MAX_ERRORS`].
 pub fn resolve(module: &ast::Module, src: &str) -> Result<Program, Diagnostics> {
     writable(module)?;
     resolve_read(module, src)
 }
 
-/// As [`resolve`], of a module that [`crate::text::parse`] gave, or that was made of one: a text
-/// says it, which is not asked.
+/// Like [`resolve`], for a module from [`crate::text::parse`] or a transformation of one. It skips
+/// the check that a text can express the module.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -66,9 +67,9 @@ pub fn resolve_read(module: &ast::Module, src: &str) -> Result<Program, Diagnost
     resolved(module, src, (false, true)).map(|r| r.p)
 }
 
-/// Resolves what was made of a module that [`elaborate`] gave: all that is derived is written
-/// there, and nothing is derived again, wherever tensors have gone since. Whether a text says it is
-/// not asked, either.
+/// Resolves a transformed result of [`elaborate`]. Such a module states everything that
+/// [`elaborate`] derives, so nothing is derived again, even if tensors have moved. It also skips
+/// the check that a text can express the module.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -76,8 +77,9 @@ pub fn resolve_elaborated(module: &ast::Module, src: &str) -> Result<Program, Di
     resolved(module, src, (false, false)).map(|r| r.p)
 }
 
-/// The module without short forms: every spec says who executes it, every tensor is allocated,
-/// every operation of an expression is a spec. What a statement became has its place and names it.
+/// Expands the short forms of a module: in the result every spec has an executor, every tensor is
+/// allocated, and every operation of an expression is a spec. A statement of the expansion has the
+/// place of the original statement, and refers to its id.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -86,7 +88,7 @@ pub fn elaborate(module: &ast::Module, src: &str) -> Result<ast::Module, Diagnos
     elaborate_read(module, src)
 }
 
-/// As [`elaborate`], of a module that [`resolve_read`] takes.
+/// Like [`elaborate`], for modules that [`resolve_read`] accepts.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -95,11 +97,11 @@ pub fn elaborate_read(module: &ast::Module, src: &str) -> Result<ast::Module, Di
     Ok(ast::Module {
         header: module.header.clone(),
         items: r.written.unwrap_or_default(),
-        footer: r.parts.comments.iter().chain(&module.footer).cloned().collect(),
+        footer: r.subspecs.comments.iter().chain(&module.footer).cloned().collect(),
     })
 }
 
-/// Refuses a module that no text says.
+/// Refuses a module that no text can express.
 fn writable(module: &ast::Module) -> Result<(), Diagnostics> {
     let errors = text::well_formed(module);
     if errors.is_empty() { Ok(()) } else { Err(errors) }
@@ -112,14 +114,14 @@ fn resolved(
 ) -> Result<Resolver, Diagnostics> {
     let mut r = Resolver::new(src);
     r.domains.derives = derive;
-    r.parts = parts::Parts::of(module);
+    r.subspecs = subspecs::SubSpecs::of(module);
     r.heads = launch::Heads::of(module);
     r.written = write.then(Vec::new);
     r.taken = names_of(module);
     r.module(module);
     r.errors.drop_consequences(Code::Unread);
     if r.errors.is_empty() {
-        holders::narrow(&mut r.p);
+        register_owners::narrow(&mut r.p);
         Ok(r)
     } else {
         Err(r.errors)
@@ -128,7 +130,7 @@ fn resolved(
 
 type Fallible<T> = Result<T, Box<Diagnostic>>;
 
-/// A refusal: a boxed diagnostic, to keep the happy path small.
+/// Returns an error. The diagnostic is boxed to keep results small.
 fn fail<T>(d: Diagnostic) -> Fallible<T> {
     Err(Box::new(d))
 }
@@ -138,46 +140,46 @@ struct Resolver {
     errors: Diagnostics,
     scopes: Scopes,
     line_starts: Vec<u32>,
-    /// The number of statements so far.
+    /// The number of resolved statements so far.
     n_stmts: u32,
-    /// The statement, until those of its body are resolved.
+    /// The id of the current statement, while its head is resolved.
     node: ast::NodeId,
-    /// Statements of the block that is read, without short forms; none where nobody wants them.
+    /// The expanded statements of the current block; `None` if the caller wants no expansion.
     written: Option<Vec<ast::Stmt>>,
-    /// The statement as it is to be written, where it is another than the one that was read.
+    /// The expanded form of the current statement, if it differs.
     rewritten: Option<ast::StmtKind>,
-    /// Every name of a data tensor in the module: those that are made up differ from them.
+    /// The names of all data tensors in the module; generated names differ from them.
     taken: HashSet<String>,
-    /// Constants of `let` that are not the same as integers and as real numbers.
+    /// Constants of `let` whose values as an integer and as a real number differ.
     constants: constants::Constants,
-    /// Which elements of tensors there are.
+    /// Which elements of tensors exist.
     domains: domains::Domains,
-    /// Who executes the bodies around the statement, as written and as resolved.
+    /// The executors of the enclosing bodies, as written.
     around: Vec<launch::Around>,
-    /// Who executes the bodies around the statement that say so.
+    /// The resolved executors of the enclosing bodies that have one.
     executing: Vec<crate::program::ThreadsId>,
-    /// Tensors that results declared, in the open blocks.
+    /// Tensors that results in the open blocks have declared.
     declared: Vec<declare::Declared>,
-    /// Buffers that something reads.
+    /// Buffers that are read somewhere.
     read: HashSet<crate::program::BufferId>,
-    /// Elements that are numbers here.
+    /// Elements of tensors that are used as numbers.
     elements: Vec<elements::Known>,
-    /// Sub-specs.
-    parts: parts::Parts,
-    /// Threads that heads of kernels declare.
+    /// The sub-specs.
+    subspecs: subspecs::SubSpecs,
+    /// Threads declared by heads of kernels.
     heads: launch::Heads,
-    /// Open blocks.
+    /// The number of open blocks.
     blocks: usize,
-    /// Whether the last statement was a spec of which something had to be written out.
+    /// Whether the last statement was a spec that needed expansion.
     spelled_out: bool,
-    /// Depth of specs around the statement; 0 at top level.
+    /// The number of enclosing specs; 0 at top level.
     depth: usize,
-    /// What the `if`s around the statement ask for, and what loops and coordinates of symbolic
-    /// extents keep: differences that are at least zero there.
+    /// Assumptions: differences that are at least zero here. They come from enclosing `if`s, and
+    /// from loops and coordinates with symbolic extents.
     holds: Assumptions,
-    /// What is left for proofs.
+    /// The remaining budget of proofs.
     proofs: Cell<Budget>,
-    /// Where the usual values of symbols are written, in the order of [`Program::typical`].
+    /// The places of the usual values of symbols, in the order of [`Program::typical`].
     typical: Vec<Span>,
 }
 
@@ -186,7 +188,8 @@ impl Resolver {
         let mut line_starts = vec![];
         if !src.is_empty() {
             line_starts.push(0);
-            // Small modules are resolved with the text of large ones often.
+            // A scan is fast enough: callers often resolve a small module with the text of a large
+            // one.
             line_starts.extend(src.match_indices('\n').map(|(i, _)| i as u32 + 1));
         }
         Resolver {
@@ -221,7 +224,7 @@ impl Resolver {
             declared: vec![],
             read: HashSet::new(),
             elements: vec![],
-            parts: parts::Parts::default(),
+            subspecs: subspecs::SubSpecs::default(),
             heads: launch::Heads::default(),
             blocks: 0,
             depth: 0,
@@ -248,16 +251,16 @@ impl Resolver {
                     Diagnostic::new(
                         Code::Placement,
                         stmt.span,
-                        "a statement stands outside of every kernel",
+                        "a statement outside of every kernel",
                     )
-                    .label("only declarations and kernels stand at top level")
+                    .label("the top level contains only declarations and kernels")
                     .help("move it into the body of a spec"),
                 ),
             }
         }
     }
 
-    /// The statements of a block, and the block without short forms, where it is wanted.
+    /// Resolves the statements of a block. Also returns the expanded block, if the caller wants it.
     fn block(&mut self, block: &ast::Block) -> (Vec<Stmt>, ast::Block) {
         self.scopes.enter();
         self.blocks += 1;
@@ -283,7 +286,7 @@ impl Resolver {
         (out, ast::Block { stmts, footer: block.footer.clone() })
     }
 
-    /// Resolves one statement; its effect, if it has one, is appended to `out`.
+    /// Resolves one statement, and appends its effects to `out`.
     fn stmt(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) {
         let written = self.written.as_ref().map_or(0, Vec::len);
         let before = self.errors.len();
@@ -294,7 +297,7 @@ impl Resolver {
             Err(d) => self.errors.push(*d),
         }
         self.errors.come_from(before, stmt.loc());
-        // Comments stay with the first statement of what was written out.
+        // The first statement of the expansion keeps the comments.
         let first = self.written.as_mut().and_then(|w| w.get_mut(written));
         if let Some(first) = first.filter(|_| spelled_out(stmt, self.spelled_out)) {
             first.blank_above = stmt.blank_above;
@@ -302,15 +305,15 @@ impl Resolver {
             first.trailing.clone_from(&stmt.trailing);
         }
         if self.scopes.is_top()
-            && !self.parts.comments.is_empty()
+            && !self.subspecs.comments.is_empty()
             && let Some(first) = self.written.as_mut().and_then(|w| w.get_mut(written))
         {
-            // Of definitions above, which are gone.
-            first.leading.splice(0..0, self.parts.comments.drain(..));
+            // Comments of definitions above, which are not part of the expansion.
+            first.leading.splice(0..0, self.subspecs.comments.drain(..));
         }
     }
 
-    /// A statement, or the statements that it stands for.
+    /// Resolves a statement, after expanding its short forms.
     fn written_out(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) -> Fallible<()> {
         match &stmt.kind {
             ast::StmtKind::Assign { target, ty, value } => {
@@ -323,7 +326,7 @@ impl Resolver {
                 let at = self.written.as_ref().map_or(0, Vec::len);
                 let done = match self.short_spec(stmt, spec, out) {
                     Ok(Some(spec)) => {
-                        // The same statement, all of it written; only comments go elsewhere.
+                        // The expanded statement has the same id; its comments are added later.
                         let kind = ast::StmtKind::Spec(spec);
                         let plain = ast::Stmt {
                             id: stmt.id,
@@ -347,7 +350,8 @@ impl Resolver {
         }
     }
 
-    /// A statement that stands for itself.
+    /// Resolves a statement without short forms. Inserts Selects before a spec, if partial tiles
+    /// require them.
     fn plain(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) -> Fallible<()> {
         if let ast::StmtKind::Spec(spec) = &stmt.kind {
             let guarded = self.guarded(spec, stmt, out)?;
@@ -362,7 +366,7 @@ impl Resolver {
         self.one(stmt, out)
     }
 
-    /// A statement all of which is written.
+    /// Resolves a statement without short forms.
     fn one(&mut self, stmt: &ast::Stmt, out: &mut Vec<Stmt>) -> Fallible<()> {
         self.node = stmt.id;
         self.rewritten = None;
@@ -393,7 +397,7 @@ impl Resolver {
         use ast::StmtKind as A;
         match &stmt.kind {
             A::Let(defs) => {
-                // Those behind one that is wrong are defined all the same.
+                // An error does not prevent the definition of the following names.
                 let mut failed = None;
                 for (name, expr) in defs {
                     if let Err(d) = self.bind_constant(name, expr)
@@ -443,7 +447,7 @@ impl Resolver {
             }
             A::For { .. } => self.for_loop(&stmt.kind, stmt.span).map(Some),
             A::Assign { .. } | A::Call(_) | A::Def(_) | A::Import(_) => {
-                fail(Diagnostic::new(Code::Internal, stmt.span, "a short form was not written out"))
+                fail(Diagnostic::new(Code::Internal, stmt.span, "a short form was not expanded"))
             }
             A::If { cond, then, otherwise } => {
                 let cond = cond
@@ -484,7 +488,7 @@ impl Resolver {
 
     fn for_loop(&mut self, kind: &ast::StmtKind, span: Span) -> Fallible<StmtKind> {
         let ast::StmtKind::For { var, start, end, step, unroll, stages, body } = kind else {
-            return fail(Diagnostic::new(Code::Internal, span, "no loop is no loop"));
+            return fail(Diagnostic::new(Code::Internal, span, "expected a loop"));
         };
         let (bounds, unroll) = ((start, end, step), *unroll);
         let depth = match stages {
@@ -493,9 +497,9 @@ impl Resolver {
                 let n = self.constant(e, "the number of stages")?;
                 if !(1..=crate::limits::MAX_STAGES).contains(&n) {
                     return fail(
-                        Diagnostic::new(Code::LoopStep, e.span, format!("a loop of {n} stages"))
+                        Diagnostic::new(Code::LoopStep, e.span, format!("a loop with {n} stages"))
                             .label(format!("not from 1 to {}", crate::limits::MAX_STAGES))
-                            .help("write how many iterations may be under way at a time"),
+                            .help("write the number of iterations that may be in flight together"),
                     );
                 }
                 n
@@ -519,12 +523,12 @@ impl Resolver {
                     bounds.0.span,
                     "the loop's start has no lower bound",
                 )
-                .label("may be any number below zero")
-                .help("begin at a constant, a coordinate, or `max(0, ..)`"),
+                .label("it may be any negative number")
+                .help("start at a constant, a coordinate, or `max(0, ..)`"),
             );
         };
         let hi = self.p.arena.range(end).1.map(|h| h.saturating_sub(1).max(lo));
-        // Every value is start + i·step.
+        // Every value is start + i·step, so this number divides it.
         let div = match start {
             Dim::Const(s) => crate::leaf::gcd(s, step),
             Dim::Expr(_) => 1,
@@ -559,17 +563,17 @@ impl Resolver {
         Ok(StmtKind::For { var: id, start, end, step, unroll, stages: depth, body })
     }
 
-    /// A new variable of the arena.
+    /// Creates a variable of the arena.
     fn variable(&mut self, info: VarInfo, kind: VarKind, span: Span) -> Fallible<(Dim, VarId)> {
         let dim = self.p.arena.var(info).map_err(|e| exprs::overflow(span, &e))?;
         let Some(id) = self.p.arena.var_id(dim) else {
-            return fail(Diagnostic::new(Code::Internal, span, "a new variable is no variable"));
+            return fail(Diagnostic::new(Code::Internal, span, "expected a variable"));
         };
         self.p.vars.insert(id, kind);
         Ok((dim, id))
     }
 
-    /// Binds a name to a definition that may have failed.
+    /// Binds a name to the result of a definition, which may have failed.
     fn bind_result<T: Copy>(
         &mut self,
         sigil: Sigil,
@@ -595,18 +599,18 @@ impl Resolver {
                 )
                 .label("second definition")
                 .related(first, "first definition")
-                .help("choose another name for one of them: names in scope are never hidden"),
+                .help("choose another name for one of them: a name cannot hide one in scope"),
             ),
         }
     }
 }
 
-/// Whether the comments of a statement are to be given to the first of those that it became.
+/// Whether the first statement of the expansion takes the comments of a statement.
 fn spelled_out(stmt: &ast::Stmt, spec: bool) -> bool {
     spec || matches!(stmt.kind, ast::StmtKind::Assign { .. } | ast::StmtKind::Call(_))
 }
 
-/// Names of data tensors in a module.
+/// The names of all data tensors in a module.
 fn names_of(module: &ast::Module) -> HashSet<String> {
     let mut names = HashSet::new();
     for stmt in Walk::new(&module.items).with_means().stmts() {

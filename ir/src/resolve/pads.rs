@@ -1,4 +1,4 @@
-//! `.pad([1,1], [1,1], 0)`: elements around those of a tensor.
+//! `.pad([1,1], [1,1], 0)`, which adds elements around those of a tensor.
 
 use super::exprs::{overflow, refused};
 use super::tensors::count;
@@ -14,7 +14,7 @@ use crate::span::Span;
 use crate::tuple::IntTuple;
 use std::iter;
 
-/// How many elements are around those of each mode.
+/// The numbers of elements to add before and after each mode.
 pub(super) struct PadSizes {
     pub(super) before: Vec<Dim>,
     pub(super) behind: Vec<Dim>,
@@ -28,7 +28,7 @@ enum End {
 }
 
 impl Resolver {
-    /// The numbers of a pad of a tensor of so many modes, each 0 or more.
+    /// Evaluates the numbers of a pad for a tensor with this many modes. Each must be at least 0.
     pub(super) fn pad_sizes(&self, pad: &ast::Pad, modes: usize, span: Span) -> Fallible<PadSizes> {
         let behind = Some(&pad.behind).filter(|list| !list.is_empty());
         if let Some(list) = iter::once(&pad.before).chain(behind).find(|l| l.len() != modes) {
@@ -52,14 +52,14 @@ impl Resolver {
             Diagnostic::new(
                 Code::IndexRange,
                 written.span,
-                format!("{} is not known to be 0 or more", cx.display(n)),
+                format!("cannot prove that {} is at least 0", cx.display(n)),
             )
-            .label("so many elements are before the first, or behind the last")
+            .label("a number of added elements")
             .help("state a bound of the symbol, or take a remainder: `r * N % 8`"),
         )
     }
 
-    /// A mode's extent with so many elements around it.
+    /// The extent of a mode with the added elements.
     pub(super) fn pad_extent(
         &self,
         extent: Dim,
@@ -71,8 +71,9 @@ impl Resolver {
         longer.map_err(|e| overflow(span, &e))
     }
 
-    /// The view of a body. That a coordinate is not below zero is said like that it is below an
-    /// extent: of what is counted down from the first element, all are below one.
+    /// Applies a pad in a body, and adds bounds. The bound for coordinates of at least zero is
+    /// written as one for coordinates below an extent: counted down from the first element, the
+    /// existing elements are below 1.
     pub(super) fn padded(&self, t: &mut Tensor, pad: &ast::Pad, view: &View) -> Fallible<()> {
         let span = view.span;
         self.is_padded_memory(t, view)?;
@@ -104,18 +105,18 @@ impl Resolver {
             Diagnostic::new(
                 Code::Placement,
                 view.span,
-                "elements that there are not, of a tensor that is not the caller's",
+                "a pad of a tensor that is not the caller's",
             )
             .label(match buffer.gather {
                 Some(_) => "a tensor indexes one of its modes".to_owned(),
-                None => format!("`%{}` lies in {place}", view.base.text),
+                None => format!("`%{}` is in {place}", view.base.text),
             })
-            .help("pad a tensor in GL, before its modes are indexed by tensors"),
+            .help("pad a tensor in GL, before a tensor indexes its modes"),
         )
     }
 
-    /// Whether the elements of a pad in a body count like others. What is outside reads as zero,
-    /// and is no other number.
+    /// Whether the elements added in a body count like others. They read as zero, so other values
+    /// are refused.
     fn is_filled(&self, pad: &ast::Pad) -> Fallible<bool> {
         let Some(value) = &pad.value else { return Ok(false) };
         if self.real(value)? == 0.0 {
@@ -125,14 +126,17 @@ impl Resolver {
             Diagnostic::new(
                 Code::Placement,
                 value.span,
-                "a pad of another number than 0 in a body",
+                "a pad in a body with a value other than 0",
             )
-            .label("elements outside of a tensor are read as zero")
-            .help("pad with 0, and choose what they count for: `select(%x.iota(1) < N, %x, -inf)`"),
+            .label("elements outside of a tensor read as zero")
+            .help(
+                "pad with 0, and choose another value by coordinates: \
+                 `select(%x.iota(1) < N, %x, -inf)`",
+            ),
         )
     }
 
-    /// Makes a mode `n` elements longer at one end; the bound that those that there are lie within.
+    /// Adds `n` elements at one end of a mode. Returns the bound of the existing elements.
     fn pad_mode(
         &self,
         t: &mut Tensor,
@@ -165,8 +169,8 @@ impl Resolver {
         Ok(Bound { levels, offset, extent, filled: false })
     }
 
-    /// Makes a mode longer. Before its first element there are `n` others: that one is element `n`
-    /// then.
+    /// Adds elements to a mode. If they come before the first element, that one becomes element
+    /// `n`.
     fn lengthen(
         &self,
         levels: &mut [Layout<Dim>],
@@ -180,13 +184,9 @@ impl Resolver {
         let mut modes = levels[0].modes();
         let [(extent, stride)] = *modes[i].leaves() else {
             return fail(
-                Diagnostic::new(
-                    Code::LayoutRefused,
-                    span,
-                    "a nested mode has no elements before its first, and none behind its last",
-                )
-                .label(format!("the mode is {}", modes[i].display_in(cx)))
-                .help("tile the mode first, and take one tile"),
+                Diagnostic::new(Code::LayoutRefused, span, "a pad of a nested mode")
+                    .label(format!("the mode is {}", modes[i].display_in(cx)))
+                    .help("tile the mode first, and pad one tile"),
             );
         };
         let longer = IntTuple::Leaf(Dim::add(cx, extent, n).map_err(e)?);
@@ -200,9 +200,9 @@ impl Resolver {
     }
 }
 
-/// A pad of so many modes, of a tensor that has others.
+/// The error for a pad with a wrong number of entries.
 fn wrong_rank(named: usize, has: String, span: Span) -> Diagnostic {
-    Diagnostic::new(Code::WrongRank, span, format!("{} to pad", count(named, "mode")))
+    Diagnostic::new(Code::WrongRank, span, format!("the pad has {}", count(named, "mode")))
         .label(format!("the tensor has {has}"))
-        .help("name a number for each mode, before `.tile` or of one tile")
+        .help("write a number for each mode, before `.tile` or of one tile")
 }

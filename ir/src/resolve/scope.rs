@@ -1,6 +1,6 @@
-//! Names in scope.
+//! The scopes of names.
 //!
-//! Invariant: a name in scope is never hidden by another of the same sigil.
+//! Invariant: a name cannot hide another name with the same sigil.
 
 use crate::diag::apart;
 use crate::expr::Dim;
@@ -8,13 +8,13 @@ use crate::program::{TensorId, ThreadsId};
 use crate::span::Span;
 use std::collections::HashMap;
 
-/// Which kind of name.
+/// The kind of a name.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Sigil {
     Data,
     Thread,
     Index,
-    /// Names of kernels are bound to nothing; only that they differ matters.
+    /// Kernels and sub-specs. The scope only checks that their names differ.
     Kernel,
 }
 
@@ -29,24 +29,25 @@ impl Sigil {
     }
 }
 
-/// What a name stands for.
+/// The definition of a name.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Binding {
     Tensor(TensorId),
     Threads(ThreadsId),
     Index(Dim),
-    /// A `let` whose value as an integer and as a real number differ, by number.
+    /// A `let` whose values as an integer and as a real number differ, as an index into the list of
+    /// constants.
     Constant(usize),
-    /// Its definition failed; uses stay silent.
+    /// A failed definition; uses report no error.
     Broken,
 }
 
 #[derive(Default)]
 pub(super) struct Scopes {
     names: HashMap<(Sigil, String), (Span, Binding)>,
-    /// Names of each open scope, to be removed when it is left.
+    /// The names in each open scope, which are removed at its end.
     open: Vec<Vec<(Sigil, String)>>,
-    /// Where names were defined that ended with their block, until the outermost block ends.
+    /// The places of names whose block has ended, until the outermost block ends.
     ended: HashMap<(Sigil, String), Span>,
 }
 
@@ -55,7 +56,7 @@ impl Scopes {
         self.open.push(vec![]);
     }
 
-    /// Whether no block is open.
+    /// Whether the current scope is the top level.
     pub(super) fn is_top(&self) -> bool {
         self.open.is_empty()
     }
@@ -71,12 +72,12 @@ impl Scopes {
         }
     }
 
-    /// Where a name was defined that ended with its block.
+    /// The place of a definition whose block has ended.
     pub(super) fn ended_at(&self, sigil: Sigil, name: &str) -> Option<Span> {
         self.ended.get(&(sigil, name.to_owned())).copied()
     }
 
-    /// Binds a name; the place of the first definition if there is one.
+    /// Binds a name. If it is already in scope, returns the place of its definition.
     pub(super) fn bind(
         &mut self,
         sigil: Sigil,
@@ -95,7 +96,7 @@ impl Scopes {
         Ok(())
     }
 
-    /// Forgets a name that no open block bound.
+    /// Removes a name of the top level.
     pub(super) fn unbind(&mut self, sigil: Sigil, name: &str) {
         self.names.remove(&(sigil, name.to_owned()));
     }
@@ -104,17 +105,17 @@ impl Scopes {
         self.names.get(&(sigil, name.to_owned())).map(|(_, b)| *b)
     }
 
-    /// Where a name in scope was defined.
+    /// The place of a definition in scope.
     pub(super) fn defined_at(&self, sigil: Sigil, name: &str) -> Option<Span> {
         self.names.get(&(sigil, name.to_owned())).map(|(span, _)| *span)
     }
 
-    /// The name in scope that is nearest to one that is in scope, too.
+    /// The name in scope that is most similar to another one in scope.
     pub(super) fn nearest_other(&self, sigil: Sigil, name: &str) -> Option<String> {
         self.nearest_but(sigil, name, Some(name))
     }
 
-    /// The name in scope that is nearest to a misspelled one.
+    /// The name in scope that is most similar to an undefined one.
     pub(super) fn nearest(&self, sigil: Sigil, name: &str) -> Option<String> {
         self.nearest_but(sigil, name, None)
     }

@@ -1,4 +1,4 @@
-//! Specs: operands, execution configuration, attributes, bodies.
+//! Specs: operands, executors, attributes and bodies.
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
@@ -15,8 +15,8 @@ impl Resolver {
         let top = self.depth == 0;
         if let Some(name) = spec.name.as_ref().filter(|_| !top) {
             return fail(
-                Diagnostic::new(Code::Placement, name.span, "only kernels have names")
-                    .label("this spec stands in a body")
+                Diagnostic::new(Code::Placement, name.span, "a spec in a body has a kernel name")
+                    .label("only kernels have names")
                     .help("remove the name, or move the spec to the top"),
             );
         }
@@ -33,8 +33,8 @@ impl Resolver {
             self.attributes(spec)?;
         if to.is_some() {
             return fail(
-                Diagnostic::new(Code::Attribute, spec.span, "`to` stands in `means` blocks only")
-                    .help("remove it: a cast in a body gives the type of its output"),
+                Diagnostic::new(Code::Attribute, spec.span, "`to` outside of a `means` block")
+                    .help("remove it: in a body, the output determines the type of a cast"),
             );
         }
         self.check_meant(spec, &inputs, &outputs)?;
@@ -93,7 +93,7 @@ impl Resolver {
         Ok(id)
     }
 
-    /// The blocks and threads that execute a spec.
+    /// The executor of a spec.
     fn executed_by(&mut self, spec: &ast::Spec) -> Fallible<Option<Exec>> {
         match &spec.exec {
             Some(ast::Exec::Both(b, t)) => {
@@ -101,11 +101,7 @@ impl Resolver {
             }
             None if self.depth == 0 && spec.body.is_none() => Ok(None),
             _ => {
-                let d = Diagnostic::new(
-                    Code::ExecConfig,
-                    spec.span,
-                    "the spec does not say who executes it",
-                );
+                let d = Diagnostic::new(Code::ExecConfig, spec.span, "the spec has no executor");
                 fail(d.help(
                     "write `<<<#blocks, #threads>>>` after its name, or declare them there: \
                      `<<<#grid:[8], #cta:[128]>>>`",
@@ -125,7 +121,7 @@ impl Resolver {
             A::Number(n) => match n.text.parse::<f64>() {
                 Ok(v) => Ok(Operand::Number(v)),
                 Err(_) => fail(
-                    Diagnostic::new(Code::Syntax, n.span, format!("`{}` is no number", n.text))
+                    Diagnostic::new(Code::Syntax, n.span, format!("`{}` is not a number", n.text))
                         .label("expected a decimal number, `inf` or `nan`")
                         .help("write a decimal number"),
                 ),
@@ -133,7 +129,7 @@ impl Resolver {
         }
     }
 
-    /// Refuses `meant` of casts that do not round to a float.
+    /// Refuses `meant` at casts that do not round to a float.
     fn check_meant(
         &self,
         spec: &ast::Spec,
@@ -145,10 +141,10 @@ impl Resolver {
         {
             let (from, to) = (self.p.scalar_of(*from), self.p.scalar_of(*to));
             if !to.is_float() || to.holds(from) {
-                let message = format!("`meant` of a cast from {from} to {to}");
+                let message = format!("`meant` at a cast from {from} to {to}");
                 return fail(
                     Diagnostic::new(Code::Attribute, attr.name.span, message)
-                        .label("it is said of casts that round to a float")
+                        .label("only casts that round to a float have `meant`")
                         .help("remove it"),
                 );
             }
@@ -156,7 +152,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Resolves the body of a spec. Returns its statements, and the block as written out.
+    /// Resolves the body of a spec. Returns its statements and the expanded block.
     fn body(
         &mut self,
         spec: &ast::Spec,
@@ -170,10 +166,13 @@ impl Resolver {
                     spec.span,
                     format!("the body of this {} is empty", spec.kind),
                 )
-                .label("nothing stands between its braces")
+                .label("no statement between its braces")
                 .help(match spec.kind == SpecKind::Generic {
-                    true => "write what it does: a generic `Spec` means its body",
-                    false => "write what implements it, or remove the braces: the solver writes the body then",
+                    true => "write its statements: the body defines a generic `Spec`",
+                    false => {
+                        "write the statements, or remove the braces and let the solver decompose \
+                         the spec"
+                    }
                 }),
             );
         }
@@ -192,10 +191,10 @@ impl Resolver {
         resolved
     }
 
-    /// V0241: finite literals of a leaf of a body that the type they are computed in does not have.
+    /// V0241: finite literals of leaves that the type of the computation cannot represent.
     fn literals(&mut self, spec: &ast::Spec, inputs: &[Operand], outputs: &[TensorId]) {
         let beside = match spec.kind {
-            // The first operand only decides.
+            // The first operand is only the condition.
             SpecKind::Select => None,
             _ => inputs.iter().find_map(Operand::tensor),
         };
@@ -209,11 +208,14 @@ impl Resolver {
             };
             let Operand::Number(number) = input else { continue };
             let Some(why) = scalar.misses(*number) else { continue };
-            let message = format!("{number} is no number of {scalar}");
+            let message = format!("{scalar} cannot represent {number}");
             self.errors.push(
                 Diagnostic::new(Code::Literal, span, message)
                     .label(format!("it {why}, and the body computes in {scalar} here"))
-                    .help("cast the tensors to a wider type before, `cast(.., f32)`, or write a number that the type has"),
+                    .help(
+                        "cast the tensors to a wider type first, `cast(.., f32)`, or write a \
+                         number that the type can represent",
+                    ),
             );
         }
     }
@@ -229,8 +231,8 @@ impl Resolver {
                 return fail(unknown_attribute(attr));
             };
             if Attr::among(&spec.attrs[..i], key).is_some() {
-                let message = format!("`{key}` is given twice");
-                return wrong(message, "given before", "remove one of them".to_owned());
+                let message = format!("`{key}` is written twice");
+                return wrong(message, "written before", "remove one of them".to_owned());
             }
             if !key.fits(spec.kind, self.depth == 0) {
                 return wrong(
@@ -245,19 +247,22 @@ impl Resolver {
                     Ok(s) => all.to = Some(s),
                     Err(()) => {
                         return wrong(
-                            format!("`{w}` is no scalar type"),
+                            format!("`{w}` is not a scalar type"),
                             "expected a scalar type",
                             "write `acc=f32`, or another scalar type".to_owned(),
                         );
                     }
                 },
                 (Takes::Text, AttrValue::Text(_)) | (Takes::Strategy, AttrValue::Chosen(_)) => {}
-                (Takes::Strategy, AttrValue::Tuple(TupleExpr::Leaf(e))) if matches!(&e.kind, ast::ExprKind::Name(name) if name.starts_with('@')) =>
-                    {}
+                (Takes::Strategy, AttrValue::Tuple(TupleExpr::Leaf(e)))
+                    if matches!(
+                        &e.kind,
+                        ast::ExprKind::Name(name) if name.starts_with('@')
+                    ) => {}
                 (Takes::Atom, AttrValue::Word(w)) => all.atom = Some(w.clone()),
                 (Takes::Tensor, AttrValue::View(view)) => all.bar = Some(self.operand(view)?),
                 (Takes::OneOf(words), AttrValue::Word(w)) if words.contains(&w.as_str()) => {
-                    // The words of other keys are no hints.
+                    // The words of other keys are not cache hints.
                     all.cache = w.parse().ok().or(all.cache);
                 }
                 (Takes::Constants(_), _) => all.ints.push((key, self.attr_ints(key, attr)?)),
@@ -274,9 +279,9 @@ impl Resolver {
                 }
                 _ => {
                     return wrong(
-                        format!("the value of `{key}` does not fit"),
-                        "takes a value of another sort",
-                        format!("write for `{key}` {}", key.says()),
+                        format!("`{key}` does not accept this value"),
+                        "a value of another kind",
+                        format!("write as the value of `{key}` {}", key.says()),
                     );
                 }
             }
@@ -284,7 +289,7 @@ impl Resolver {
         Ok(all)
     }
 
-    /// The constants of an attribute; a lone name is the constant of that name.
+    /// The constants of an attribute; a lone name is a constant.
     pub(super) fn attr_ints(&self, key: Key, attr: &Attr) -> Fallible<Vec<i64>> {
         let leaves = match &attr.value {
             AttrValue::Tuple(t) => self.tuple(t)?.flatten(),
@@ -304,7 +309,7 @@ impl Resolver {
             let what = if key == Key::Cluster { "one number" } else { "0, 1 or 2" };
             return fail(
                 Diagnostic::new(Code::Attribute, attr.name.span, format!("`{key}` takes {what}"))
-                    .label("takes another value")
+                    .label("found another value")
                     .help(format!("write `{key}=2`, or remove it")),
             );
         }
@@ -316,7 +321,7 @@ impl Resolver {
             let message = format!("`axis` names mode {axis} twice");
             return fail(
                 Diagnostic::new(Code::Attribute, attr.name.span, message)
-                    .label("each mode is removed once")
+                    .label("a mode can be removed only once")
                     .help("name each mode once, as in `axis=(0,1)`"),
             );
         }
@@ -328,7 +333,7 @@ impl Resolver {
                     attr.name.span,
                     format!("`{key}` takes constants of at least {least}"),
                 )
-                .label("one of its values is less, or not constant")
+                .label("a value is too small, or not a constant")
                 .help(match key {
                     Key::Axis => "count modes from 0: the last of a matrix is `axis=1`",
                     _ => "write numbers or `let` constants",
@@ -338,19 +343,15 @@ impl Resolver {
     }
 }
 
-/// The error for an attribute that no spec has: the nearest that one has, and others by the names
-/// that they have elsewhere.
+/// The error for an unknown attribute. It suggests the most similar one, or the one that has this
+/// name in other languages.
 fn unknown_attribute(attr: &Attr) -> Diagnostic {
     let key = attr.name.text.as_str();
     let mut known: Vec<&str> =
         Key::ALL.iter().filter(|key| !key.is(Role::OfStrategy)).map(|key| key.as_str()).collect();
     known.sort_by_key(|name| name.chars().next());
-    let d = Diagnostic::new(
-        Code::Attribute,
-        attr.name.span,
-        format!("no spec knows the attribute `{key}`"),
-    )
-    .label("unknown attribute");
+    let d = Diagnostic::new(Code::Attribute, attr.name.span, format!("unknown attribute `{key}`"))
+        .label("no spec has this attribute");
     let elsewhere = match key {
         "dim" | "dims" | "axes" => Some(Key::Axis),
         "accum" | "accumulate" => Some(Key::Acc),
@@ -360,17 +361,17 @@ fn unknown_attribute(attr: &Attr) -> Diagnostic {
     match elsewhere.map(Key::as_str).or_else(|| nearest(key, known.iter().copied())) {
         Some(meant) => d.did_you_mean(meant),
         None if matches!(key, "keepdims" | "keepdim") => {
-            d.help("remove it: a mode that is reduced stays, with extent 1")
+            d.help("remove it: reduced modes always stay, with extent 1")
         }
         None => d.help(format!("remove it, or write one of {}", known.join(", "))),
     }
 }
 
-/// What the attributes of a spec say.
+/// The values of a spec's attributes.
 #[derive(Default)]
 pub(super) struct Attributes {
     pub(super) acc: Option<Scalar>,
-    /// What a cast of a `means` block gives.
+    /// The result type of a cast in a `means` block.
     pub(super) to: Option<Scalar>,
     atom: Option<String>,
     ints: Vec<(Key, Vec<i64>)>,
@@ -387,7 +388,8 @@ impl Attributes {
         list.iter().filter_map(|a| usize::try_from(*a).ok()).collect()
     }
 
-    /// Keeps the value of a key that takes an integer; of a lane only a constant of at least 0.
+    /// Stores the value of a key that takes an integer. A lane is stored only if it is a constant
+    /// of at least 0.
     fn integer(&mut self, key: Key, n: Dim) {
         match key {
             Key::Lane => self.ints.extend(n.as_const().filter(|l| *l >= 0).map(|l| (key, vec![l]))),

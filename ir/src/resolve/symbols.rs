@@ -1,4 +1,4 @@
-//! Symbols: sizes that are known at launch, and what is said of them.
+//! Symbols, the sizes known at launch, and facts about them.
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, exprs, fail};
@@ -10,20 +10,20 @@ use crate::program::{Fact, VarKind};
 use crate::span::Span;
 use crate::text::print_compare;
 
-/// What a fact says of one symbol alone.
+/// The information that a fact gives about one symbol.
 enum Alone {
-    /// How it compares with what has this range.
+    /// A comparison with a value in the given range.
     Compares {
         op: CmpOp,
         lo: Option<i64>,
         hi: Option<i64>,
-        /// What divides that.
+        /// A divisor of the value.
         div: i64,
     },
     Divides(i64),
 }
 
-/// How often bounds are handed on from symbol to symbol.
+/// The maximal number of rounds in which bounds propagate between symbols.
 const MAX_HANDED_ON: usize = 4;
 
 impl Resolver {
@@ -83,12 +83,12 @@ impl Resolver {
         Ok(())
     }
 
-    /// Ranges and divisors of the symbols, by the facts that have one of them alone on a side, or
-    /// its remainder.
+    /// The bounds and divisors of the symbols. They result from facts with the symbol alone on one
+    /// side, or with its remainder.
     fn infos(&self, all: &Symbols) -> Fallible<Vec<VarInfo>> {
         let info = |name: &ast::Name| VarInfo { lo: 0, ..VarInfo::size(&name.text) };
         let mut infos: Vec<VarInfo> = all.names.iter().map(info).collect();
-        // Facts about two of them hand on what others say of one.
+        // Facts about two symbols propagate bounds from one to the other.
         for _ in 0..MAX_HANDED_ON {
             let before = infos.clone();
             for compare in &all.facts {
@@ -109,13 +109,13 @@ impl Resolver {
         Ok(infos)
     }
 
-    /// The symbols that a fact says something of by itself, and what.
+    /// The symbols about which a fact gives information, and this information.
     fn alone(&self, names: &[ast::Name], infos: &[VarInfo], c: &Compare) -> Vec<(usize, Alone)> {
         let symbol = |e: &Expr| match &e.kind {
             ExprKind::Name(name) => names.iter().position(|n| n.text == *name),
             _ => None,
         };
-        // A name that is not defined yet has no range here, and is looked for again when it has.
+        // An undefined name has no range yet; a later round finds it.
         let range = |e: &Expr| match symbol(e).and_then(|k| infos.get(k)) {
             Some(info) => (Some(info.lo), info.hi, info.div),
             None => self.expr(e).map_or((None, None, 1), |dim| {
@@ -139,23 +139,23 @@ impl Resolver {
         compared.chain(divided()).collect()
     }
 
-    /// Keeps a fact, and assumes it from here on.
+    /// Records a fact, and assumes it from here on.
     fn fact(&mut self, c: &Compare) -> Fallible<()> {
         let (lhs, rhs, span) = (self.side(&c.lhs)?, self.side(&c.rhs)?, whole(c));
         let vars = [lhs, rhs].map(|side| self.p.arena.vars_of(side)).concat();
         if let Some(other) = vars.iter().find(|v| !self.is_symbol(**v)) {
             let name = self.p.arena.var_info(*other).name;
             return fail(
-                Diagnostic::new(Code::Facts, span, format!("`{name}` is no symbol"))
-                    .label("is about what is not known at launch")
-                    .help("state facts of symbols and constants; ask for others with an `if`"),
+                Diagnostic::new(Code::Facts, span, format!("`{name}` is not a symbol"))
+                    .label("its value is not known at launch")
+                    .help("state facts about symbols and constants; check others with an `if`"),
             );
         }
         if self.p.facts.len() >= MAX_FACTS {
             return fail(
                 Diagnostic::new(Code::Facts, span, format!("more than {MAX_FACTS} facts"))
-                    .label("this is one too many")
-                    .help("leave out facts that follow from others"),
+                    .label("this fact exceeds the limit")
+                    .help("remove facts that follow from others"),
             );
         }
         let refuted = match vars.is_empty() {
@@ -167,7 +167,7 @@ impl Resolver {
         if false_at_once || self.is_refuted(lhs, c.op, rhs) {
             return fail(
                 Diagnostic::new(Code::Facts, span, format!("`{text}` never holds"))
-                    .label("no values of the symbols keep this and what is said before it")
+                    .label("no values of the symbols satisfy this and the preceding facts")
                     .help("remove it, or a fact that contradicts it"),
             );
         }
@@ -178,8 +178,8 @@ impl Resolver {
             let first = all.and_then(|all| all.least(lo));
             if first.is_none_or(|first| hi.is_some_and(|hi| first > hi)) {
                 return fail(
-                    Diagnostic::new(Code::Facts, span, format!("no value of `{name}` is left"))
-                        .label(format!("`{text}` does not hold with what is said before it"))
+                    Diagnostic::new(Code::Facts, span, format!("`{name}` has no possible value"))
+                        .label(format!("`{text}` contradicts the preceding facts"))
                         .help(format!("remove one of the facts about `{name}`, or change it")),
                 );
             }
@@ -189,8 +189,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// A side of a fact. A remainder of a symbol stays one, though what is known of the symbol may
-    /// say that it is zero: the fact that says so is checked at launch.
+    /// Evaluates a side of a fact. The remainder of a symbol is not simplified, even if known facts
+    /// say that it is zero: the fact that says so must be checked at launch.
     fn side(&self, e: &Expr) -> Fallible<Dim> {
         if let ExprKind::Bin(BinOp::Mod, a, n) = &e.kind
             && let ExprKind::Name(_) = &a.kind
@@ -206,12 +206,12 @@ impl Resolver {
         self.p.vars.get(&var) == Some(&VarKind::Symbol)
     }
 
-    /// Notes a value that a symbol often has.
+    /// Records a usual value of a symbol.
     fn usual(&mut self, name: &ast::Name, value: i64) -> Fallible<()> {
         let dim = self.expr(&Expr { kind: ExprKind::Name(name.text.clone()), span: name.span })?;
         let Some(var) = self.p.arena.var_id(dim).filter(|var| self.is_symbol(*var)) else {
             return fail(
-                Diagnostic::new(Code::Facts, name.span, format!("`{}` is no symbol", name.text))
+                Diagnostic::new(Code::Facts, name.span, format!("`{}` is not a symbol", name.text))
                     .label("only a symbol has a typical value")
                     .help("name a symbol that is declared here or above"),
             );
@@ -231,7 +231,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Whether the typical values keep what is said of their symbols.
+    /// Checks that the usual values satisfy the facts.
     pub(super) fn check_typical(&mut self) {
         if self.p.typical.is_empty() {
             return;
@@ -242,9 +242,9 @@ impl Resolver {
             let at = self.p.typical.iter().position(|(v, _)| vars.contains(v));
             let span = at.and_then(|at| self.typical.get(at)).copied().unwrap_or_default();
             let mut d = Diagnostic::new(Code::Facts, span, broken.message)
-                .label("a typical value that no launch has");
+                .label("no launch can have this typical value");
             if !broken.span.is_nowhere() {
-                d = d.related(broken.span, "holds at every launch");
+                d = d.related(broken.span, "must hold at every launch");
             }
             d.help = broken.help;
             self.errors.push(d);
@@ -252,15 +252,15 @@ impl Resolver {
     }
 }
 
-/// The smallest value that is left of a symbol of which this is said, too; none where there is
-/// none, or the divisor does not fit 64 bits.
+/// Narrows the range of a symbol. Returns the smallest possible value; `None` if there is no value,
+/// or if the divisor does not fit 64 bits.
 fn narrowed(info: &mut VarInfo, alone: &Alone) -> Option<i64> {
     match *alone {
         Alone::Divides(n) => {
             info.div = (info.div / crate::leaf::gcd(info.div, n)).checked_mul(n)?
         }
         Alone::Compares { op, lo, hi, div } => {
-            // A constant is a range of its own, of which no divisor says more.
+            // A constant value is a range of one number, so a divisor gives no further information.
             if op == CmpOp::Eq && div > 1 && (lo.is_none() || lo != hi) {
                 info.div = (info.div / crate::leaf::gcd(info.div, div)).checked_mul(div)?;
             }
@@ -290,10 +290,11 @@ fn narrowed(info: &mut VarInfo, alone: &Alone) -> Option<i64> {
 
 fn none_left(name: &ast::Name, info: &VarInfo, fact: &Compare) -> Diagnostic {
     let to = info.hi.map_or("on".to_owned(), |hi| format!("to {hi}"));
-    Diagnostic::new(Code::Facts, whole(fact), format!("no value of `{}` is left", name.text))
-        .label(format!("with this, multiples of {} from {} {to}", info.div, info.lo))
+    let message = format!("`{}` has no possible value", name.text);
+    Diagnostic::new(Code::Facts, whole(fact), message)
+        .label(format!("it must be a multiple of {} from {} {to}", info.div, info.lo))
         .related(name.span, "the symbol")
-        .help(format!("remove one of the facts about `{}`, or widen it", name.text))
+        .help(format!("remove one of the facts about `{}`, or weaken it", name.text))
 }
 
 /// The place of a comparison.

@@ -1,4 +1,4 @@
-//! Synchronization statements: their operands, as their signature says.
+//! Synchronization statements: the operands that their signatures require.
 
 use super::{Fallible, Resolver, fail};
 use crate::ast::{SyncArg, SyncNumber, SyncOp, SyncTensor};
@@ -29,9 +29,9 @@ impl Resolver {
                 Some(self.operand(view)?)
             }
             (SyncTensor::Mbarrier | SyncTensor::Mbarriers, _) => {
-                return wrong("it begins with an mbarrier".to_owned());
+                return wrong("expected an mbarrier as first operand".to_owned());
             }
-            (SyncTensor::TensorMap, _) => return wrong("it takes a tensor map".to_owned()),
+            (SyncTensor::TensorMap, _) => return wrong("expected a tensor map".to_owned()),
         };
         let number = match (signature.number, rest.next()) {
             (SyncNumber::None, None) => None,
@@ -46,19 +46,19 @@ impl Resolver {
                 return wrong(format!("`{what}` is missing"));
             }
             (_, Some(SyncArg::View(_))) => {
-                return wrong("a tensor stands where none is due".to_owned());
+                return wrong("found a tensor in place of a number".to_owned());
             }
             (SyncNumber::None, Some(SyncArg::Number(_))) => {
-                return wrong("a number stands where none is due".to_owned());
+                return wrong("found an unexpected number".to_owned());
             }
         };
         if rest.next().is_some() {
-            return wrong(format!("{} operands are too many", args.len()));
+            return wrong(format!("too many operands: {}", args.len()));
         }
         if let Some(n) = number
             && self.p.arena.range(n).1.is_some_and(|most| most < 0)
         {
-            return wrong(format!("`{}` is below zero", self.p.arena.display(n)));
+            return wrong(format!("`{}` is negative", self.p.arena.display(n)));
         }
         Ok(Sync { op, tensor, number })
     }

@@ -41,11 +41,11 @@ impl Resolver {
                 Diagnostic::new(
                     Code::MemoryMismatch,
                     ty.span,
-                    format!("`%{}` is given by the caller but does not lie in GL", name.text),
+                    format!("`%{}` is a tensor of the caller, but not in GL", name.text),
                 )
                 .label(match ty.memory {
-                    Some(memory) => format!("lies in {memory}"),
-                    None => "lies nowhere".to_owned(),
+                    Some(memory) => format!("it is in {memory}"),
+                    None => "it has no memory".to_owned(),
                 })
                 .help("write `.GL`, or `Allocate` it in the body of a spec"),
             );
@@ -57,9 +57,9 @@ impl Resolver {
                 Diagnostic::new(
                     Code::MemoryMismatch,
                     ty.span,
-                    format!("`%{}` is passed by value, and no {} is", name.text, ty.scalar),
+                    format!("`%{}` is passed by value, but has type {}", name.text, ty.scalar),
                 )
-                .help("pass a number of at least 8 bits, and convert it: `cast(%n, u4)`"),
+                .help("pass a number of at least 8 bits, and convert it, `cast(%n, u4)`"),
             );
         }
         let id = self.storage(name, ty)?;
@@ -77,9 +77,9 @@ impl Resolver {
                     Diagnostic::new(
                         Code::DataIndex,
                         from.span,
-                        format!("a range of elements of {}", ty.scalar),
+                        format!("a range for elements of type {}", ty.scalar),
                     )
-                    .label("only integers have one")
+                    .label("only integers have a range")
                     .help("remove it, or make the elements integers"),
                 );
             };
@@ -89,7 +89,7 @@ impl Resolver {
                 && lo >= hi
             {
                 return fail(
-                    Diagnostic::new(Code::DataIndex, span, "no integer is in this range")
+                    Diagnostic::new(Code::DataIndex, span, "the range is empty")
                         .label(format!("from {lo}, and below {hi}"))
                         .help(
                             "write the smallest element and one more than the largest: `in 0..N`",
@@ -102,9 +102,9 @@ impl Resolver {
                     Diagnostic::new(
                         Code::DataIndex,
                         span,
-                        format!("a range that {} does not hold", ty.scalar),
+                        format!("the range exceeds the type {}", ty.scalar),
                     )
-                    .label(format!("its numbers are from {} to {}", held.0, held.1))
+                    .label(format!("the type has numbers from {} to {}", held.0, held.1))
                     .help("give the tensor a wider type, or narrow the range"),
                 );
             }
@@ -118,17 +118,17 @@ impl Resolver {
         let what = match ty.memory {
             Some(Memory::Gl) => "global memory cannot be allocated",
             Some(Memory::Pm) => "a number of the caller cannot be allocated",
-            Some(Memory::Ix) => "coordinates are not allocated",
+            Some(Memory::Ix) => "coordinates cannot be allocated",
             Some(Memory::Sh | Memory::Rf) | None => return self.storage(name, ty),
         };
         let help = match ty.memory.is_some_and(Memory::is_computed) {
-            true => "take them of a tensor: `%A.iota(0)`",
+            true => "use the coordinates of a tensor: `%A.iota(0)`",
             false => "declare it at the top: the caller provides it",
         };
         fail(Diagnostic::new(Code::MemoryMismatch, ty.span, what).help(help))
     }
 
-    /// Makes the buffer and the tensor that views all of it.
+    /// Creates the buffer, and the tensor with all of its elements.
     fn storage(&mut self, name: &ast::Name, ty: &TensorType) -> Fallible<TensorId> {
         let mut levels = self.declared_levels(&ty.levels)?;
         levels.retain(|l| l.rank() > 0);
@@ -152,8 +152,8 @@ impl Resolver {
             node: self.node,
         };
         if ty.memory.is_some_and(Memory::is_addressable) {
-            // The widest access of a thread. Callers' pointers come from an allocator that aligns
-            // to more; the printer places shared tensors.
+            // The widest access of a thread. Allocators of the caller align to more bytes, and the
+            // code generator places shared tensors.
             buffer.align = buffer.align.max(16);
         }
         let mut dist = None;
@@ -166,7 +166,7 @@ impl Resolver {
             dist = Some(Dist { tv: None, threads, ops: vec![] });
         }
         if buffer.open && buffer.is_of_block() {
-            // Positions in the logical shape, until the solver finds strides.
+            // Positions in the logical shape, until the solver chooses strides.
             levels = self.logical(&levels, ty.span)?;
             buffer.cosize = self.cosize(&levels, ty.span)?;
         }
@@ -178,7 +178,7 @@ impl Resolver {
         if let Some(sw) = buffer.swizzle {
             buffer.align = buffer.align.max(sw.period());
         }
-        // Registers of each thread for itself.
+        // Each thread has the whole tensor in its registers.
         let private = buffer.is_per_thread() && dist.is_none();
         self.check_size(&buffer, ty.span, private)?;
         let tensor = Tensor {
@@ -212,7 +212,7 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Attribute,
                     ty.span,
-                    format!("`{what}` belongs to a tensor in {memory}"),
+                    format!("`{what}` is an attribute of tensors in {memory}"),
                 )
                 .help("remove the attribute or change the memory"),
             )
@@ -225,12 +225,12 @@ impl Resolver {
                         ty.span,
                         "the layout of the caller's memory cannot be open",
                     )
-                    .help("write its strides, or leave them out for row-major"),
+                    .help("write or omit its strides; omitted ones are row-major"),
                 );
             }
             TypeAttr::Open => buffer.open = true,
             TypeAttr::Scalar(name) => {
-                return fail(super::parts::no_type(name, ty.span));
+                return fail(super::subspecs::no_type(name, ty.span));
             }
             TypeAttr::Tv(layout, threads) => {
                 only(Memory::Rf, "tv")?;
@@ -240,9 +240,9 @@ impl Resolver {
                         Diagnostic::new(
                             Code::TvLayout,
                             layout.span,
-                            "a thread-value layout has two modes",
+                            "a thread-value layout does not have two modes",
                         )
-                        .label(format!("this one has {}", tv.rank()))
+                        .label(format!("it has {}", count(tv.rank(), "mode")))
                         .help("write `(threads, values):(.., ..)`"),
                     );
                 }
@@ -251,7 +251,7 @@ impl Resolver {
             }
             TypeAttr::Swizzle(of) => {
                 only(Memory::Sh, "swizzle")?;
-                // One of no bits moves nothing.
+                // A swizzle of no bits has no effect.
                 buffer.swizzle = Some(self.swizzle(of, ty.span)?).filter(|sw| sw.bits() > 0);
             }
             TypeAttr::Align(e) => {
@@ -261,7 +261,7 @@ impl Resolver {
                         Diagnostic::new(
                             Code::Alignment,
                             e.span,
-                            format!("an alignment of {align} bytes is none"),
+                            format!("the alignment is {align} bytes"),
                         )
                         .label("not a power of two from 1 to 65536")
                         .help("write a power of two: `align=128`"),
@@ -279,8 +279,8 @@ impl Resolver {
                             e.span,
                             format!("address {at} is not in shared memory"),
                         )
-                        .label("addresses count bytes from 0 to 16777216")
-                        .help("write a byte address inside the block's shared memory: `at=4096`"),
+                        .label("addresses are byte numbers from 0 to 16777216")
+                        .help("write a byte address in the block's shared memory: `at=4096`"),
                     );
                 }
                 buffer.at = Some(at);
@@ -307,14 +307,14 @@ impl Resolver {
             let name = &buffer.name;
             let (most, help) = match buffer.memory {
                 Some(Memory::Rf) if buffer.open => ("of 2 MiB", "make the tensor smaller"),
-                // Without `?` or `tv=` all of it is in every thread.
+                // Without `?` or `tv=`, every thread has the whole tensor.
                 Some(Memory::Rf) if private => (
-                    "of one thread: 255 registers of 32 bits, four times over",
-                    "write `{?}` behind `RF`, and the threads share it",
+                    "four times the 255 registers of 32 bits of one thread",
+                    "write `{?}` after `RF`, to distribute it over the threads",
                 ),
                 Some(Memory::Rf) => (
-                    "of one thread: 255 registers of 32 bits, four times over",
-                    "make the tensor smaller, or spread it over more threads",
+                    "four times the 255 registers of 32 bits of one thread",
+                    "make the tensor smaller, or distribute it over more threads",
                 ),
                 Some(Memory::Sh) => ("of shared memory", "make the tensor smaller, or tile it"),
                 Some(Memory::Gl | Memory::Ix | Memory::Pm) | None => {
@@ -328,8 +328,8 @@ impl Resolver {
                     format!("`%{name}` takes {} bits", self.p.arena.display(bits)),
                 )
                 .label(match private {
-                    true => format!("each thread would hold all of it, and may hold {cap} bits"),
-                    false => format!("at most {cap} bits fit here, {most}"),
+                    true => format!("each thread would have all of it, but at most {cap} bits fit"),
+                    false => format!("at most {cap} bits fit, {most}"),
                 })
                 .help(help),
             );
@@ -337,7 +337,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// One past the largest offset of the levels.
+    /// The largest offset of the levels, plus 1.
     fn cosize(&self, levels: &[Layout<Dim>], span: Span) -> Fallible<Dim> {
         let cx = &self.p.arena;
         let mut last = Dim::Const(0);
@@ -349,8 +349,8 @@ impl Resolver {
         Dim::add(cx, last, Dim::Const(1)).map_err(|e| overflow(span, &e))
     }
 
-    /// The same shapes with column-major strides through all levels, outermost modes first:
-    /// positions in the logical shape.
+    /// These shapes with column-major strides through all levels, outermost modes first: positions
+    /// in the logical shape.
     fn logical(&self, levels: &[Layout<Dim>], span: Span) -> Fallible<Vec<Layout<Dim>>> {
         let cx = &self.p.arena;
         let mut next = Dim::Const(1);
@@ -389,7 +389,7 @@ impl Resolver {
         Ok(self.p.tensors.push(tensor))
     }
 
-    /// An operand: the named tensor itself, or a new view.
+    /// An operand: the named tensor, or a new tensor for a view.
     pub(super) fn operand(&mut self, view: &ast::View) -> Fallible<TensorId> {
         if view.ops.is_empty() {
             return self.tensor_named(&view.base.text, view.base.span);
@@ -406,7 +406,7 @@ impl Resolver {
         }
     }
 
-    /// A view that becomes no tensor of the program.
+    /// A view that is not added to the program.
     pub(super) fn viewed(&mut self, view: &ast::View) -> Fallible<Tensor> {
         match view.ops.is_empty() {
             true => Ok(self.p.tensors[self.tensor_named(&view.base.text, view.base.span)?].clone()),
@@ -426,7 +426,7 @@ impl Resolver {
                 ViewOp::Pick(picks) if open => self.ranges(t.levels.first(), picks)?,
                 _ => vec![],
             };
-            // Of a tile that is whole more can be made than of one that is not.
+            // Operations on complete tiles are less restricted, so drop bounds that provably hold.
             if matches!(op, ViewOp::Tv(..) | ViewOp::Reshape(_) | ViewOp::TensorMap { .. }) {
                 t.bounds.retain(|bound| !self.is_kept(bound));
             }
@@ -483,7 +483,7 @@ impl Resolver {
             ViewOp::Pick(picks) => self.picked(t, picks, span)?,
             ViewOp::Pad(pad) => self.padded(t, pad, view)?,
             ViewOp::Plus(number) => self.plus(t, number, span)?,
-            // Taken before.
+            // Applied before the other operations.
             ViewOp::Iota(_) => {}
             ViewOp::Mine => self.values_of_one_thread(t, view)?,
             ViewOp::Tv(l, threads) => self.thread_values(t, l, threads, span)?,
@@ -492,27 +492,22 @@ impl Resolver {
                     Diagnostic::new(
                         Code::Placement,
                         span,
-                        "the operation belongs to thread tensors",
+                        "the operation applies to thread tensors only",
                     )
-                    .help("index the tensor down to one element instead"),
+                    .help("index the tensor down to one element"),
                 );
             }
         }
         Ok(())
     }
 
-    /// Refuses operations that need a layout that is still open, and tensor maps of gathered
-    /// elements.
+    /// Refuses operations that need to know an open layout, and tensor maps of gathered elements.
     fn check_layout_known(&self, t: &Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
         let span = view.span;
         if self.p.buffers[t.buffer].gather.is_some() && matches!(op, ViewOp::TensorMap { .. }) {
             return fail(
-                Diagnostic::new(
-                    Code::TensorMapUse,
-                    span,
-                    "a tensor map of elements that a tensor indexes",
-                )
-                .help("make the map of the caller's tensor, and copy its boxes"),
+                Diagnostic::new(Code::TensorMapUse, span, "a tensor map of gathered elements")
+                    .help("declare the map of the caller's tensor, and copy its boxes"),
             );
         }
         if self.p.buffers[t.buffer].open && matches!(op, ViewOp::Tv(..) | ViewOp::Reshape(_)) {
@@ -520,16 +515,16 @@ impl Resolver {
                 Diagnostic::new(
                     Code::OpenLayout,
                     span,
-                    format!("the layout of `%{}` is still open", view.base.text),
+                    format!("the layout of `%{}` is open", view.base.text),
                 )
-                .label("the solver finds it where nothing is asked of it yet")
-                .help("write its layout instead of `?`: what takes the tensor apart must know it"),
+                .label("this operation needs the layout")
+                .help("write the layout in place of `?`"),
             );
         }
         Ok(())
     }
 
-    /// `.peer(rank)`: the tensor of another block of the cluster.
+    /// Applies `.peer(rank)`: the tensor in another block of the cluster.
     fn in_peer(&self, t: &mut Tensor, rank: &Expr, view: &ast::View) -> Fallible<()> {
         let span = view.span;
         let what = format!("`%{}`", view.base.text);
@@ -537,18 +532,18 @@ impl Resolver {
             fail(Diagnostic::new(Code::Placement, span, message).help(help))
         };
         if !self.p.buffers[t.buffer].is_shared() {
-            let message = format!("{what} does not lie in SH, and no other block has it");
+            let message = format!("{what} is not in SH, so other blocks have no such tensor");
             return misplaced(message, "remove `.peer`");
         }
         if t.peer.is_some() {
-            let message = format!("{what} already lies in another block");
-            return misplaced(message, "name one block of the cluster");
+            let message = format!("{what} is already in another block");
+            return misplaced(message, "use `.peer` once");
         }
         t.peer = Some(self.expr(rank)?);
         Ok(())
     }
 
-    /// Tiles the outermost level, and likewise the levels of the bounds.
+    /// Tiles the outermost level, and the corresponding levels of the bounds.
     fn tiled_with_bounds(&mut self, t: &mut Tensor, tiler: &Tiler, span: Span) -> Fallible<()> {
         let may_be_partial = self.may_be_partial(t);
         if may_be_partial {
@@ -561,16 +556,16 @@ impl Resolver {
         Ok(())
     }
 
-    /// `.plus(number)`: coordinates that begin `number` further.
+    /// Applies `.plus(number)` to coordinates.
     fn plus(&mut self, t: &mut Tensor, number: &Expr, span: Span) -> Fallible<()> {
         if !self.p.buffers[t.buffer].is_computed() {
             return fail(
                 Diagnostic::new(
                     Code::Placement,
                     span,
-                    "`.plus` of elements that are no coordinates",
+                    "`.plus` of a tensor that does not contain coordinates",
                 )
-                .help("write the sum, `%x + 1`; coordinates are taken by `.iota(axis)`"),
+                .help("write the sum, `%x + 1`; for coordinates use `.iota(axis)`"),
             );
         }
         let number = self.expr(number)?;
@@ -581,7 +576,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// `.mine`: the registers in which one thread holds its values.
+    /// Applies `.mine`: the registers that hold the values of one thread.
     fn values_of_one_thread(&self, t: &mut Tensor, view: &ast::View) -> Fallible<()> {
         let span = view.span;
         if t.dist.as_ref().is_some_and(|d| !d.ops.is_empty()) {
@@ -589,9 +584,9 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Placement,
                     span,
-                    format!("a thread's values of a part of `%{}`", view.base.text),
+                    format!("`.mine` of a part of `%{}`", view.base.text),
                 )
-                .help("take `.mine` of the whole tensor, and index its registers"),
+                .help("apply `.mine` to the whole tensor, and index its registers"),
             );
         }
         let Some(Dist { tv, .. }) = t.dist.take() else {
@@ -599,7 +594,7 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Placement,
                     span,
-                    format!("`%{}` is not spread over threads", view.base.text),
+                    format!("`%{}` is not distributed over threads", view.base.text),
                 )
                 .help("remove `.mine`"),
             );
@@ -609,12 +604,12 @@ impl Resolver {
                 Diagnostic::new(
                     Code::OpenLayout,
                     span,
-                    format!("the thread-value layout of `%{}` is still open", view.base.text),
+                    format!("the thread-value layout of `%{}` is open", view.base.text),
                 )
-                .label("the solver finds it where nothing is asked of it yet")
+                .label("`.mine` needs the layout")
                 .help(
-                    "write `tv=` instead of `?`: which values a thread has is not known before the \
-                     layout is found",
+                    "write `tv=` in place of `?`: an open layout does not determine which values \
+                     a thread has",
                 ),
             );
         };
@@ -626,14 +621,14 @@ impl Resolver {
         Ok(())
     }
 
-    /// Coordinates that count further than the range of the elements says.
+    /// Creates a buffer for coordinates that exceed the range of the buffer's elements.
     fn count_on(&mut self, t: &mut Tensor) {
         let counts = self.p.buffers[t.buffer].clone();
         t.buffer = BufferId::from(self.p.buffers.len());
         self.p.buffers.push(Buffer { range: None, splits: false, distinct: false, ..counts });
     }
 
-    /// Coordinates and what is added to them are numbers of 32 bits.
+    /// Checks that coordinates with an added number fit 32 bits.
     fn fits_32_bits(&self, t: &Tensor, span: Span) -> Fallible<()> {
         let cx = &self.p.arena;
         let (lo, hi) = cx.range(t.offset);
@@ -644,8 +639,8 @@ impl Resolver {
             return Ok(());
         }
         fail(
-            Diagnostic::new(Code::TooLarge, span, "coordinates that do not fit i32")
-                .label(format!("the first is {}", cx.display(t.offset)))
+            Diagnostic::new(Code::TooLarge, span, "the coordinates do not fit i32")
+                .label(format!("the first one is {}", cx.display(t.offset)))
                 .help("bound the symbols, `where N <= 65536`, or the number, `min(N, 65536)`"),
         )
     }
@@ -676,8 +671,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// Prepares a tensor that is spread over threads for an operation that takes elements of it,
-    /// whoever holds them.
+    /// Prepares a distributed tensor for an operation that selects elements, independent of the
+    /// threads that hold them.
     fn of_threads(&self, t: &mut Tensor, op: &ViewOp, view: &ast::View) -> Fallible<()> {
         let from_data = |p: &ast::Pick| matches!(p, ast::Pick::From(_));
         let takes = match op {
@@ -691,12 +686,12 @@ impl Resolver {
                     Code::Placement,
                     view.span,
                     format!(
-                        "`%{}` is spread over threads, and they hold its elements as they are",
+                        "`%{}` is distributed over threads, which this operation cannot change",
                         view.base.text
                     ),
                 )
-                .label("it can be transposed, permuted, tiled and indexed")
-                .help("take one thread's values with `.mine` first"),
+                .label("only transposing, permuting, tiling and indexing are possible")
+                .help("get the values of one thread with `.mine` first"),
             );
         }
         let Some(dist) = t.dist.as_mut().filter(|d| d.ops.is_empty()) else {
@@ -704,12 +699,13 @@ impl Resolver {
             return Ok(());
         };
         dist.ops.push(op.clone());
-        // Registers have no strides: from here on the levels name positions.
+        // Registers have no strides: after this operation, the levels are positions.
         t.levels = self.logical(&t.levels, view.span)?;
         Ok(())
     }
 
-    /// Which threads hold a part of what is spread over them must be known.
+    /// Checks that a part of a distributed tensor is constant, so that the threads that hold it are
+    /// known.
     fn is_known_part(&self, t: &Tensor, span: Span) -> Fallible<()> {
         let part = t.dist.as_ref().is_some_and(|d| !d.ops.is_empty());
         if !part || t.offset.as_const().is_some() && t.concat().to_fixed().is_some() {
@@ -720,15 +716,15 @@ impl Resolver {
             Diagnostic::new(
                 Code::Placement,
                 span,
-                format!("which elements of `%{name}` these are is not known before it runs"),
+                format!("the part of `%{name}` is known only at run time"),
             )
-            .label("who holds them would change while the kernel runs")
+            .label("different threads would hold it while the kernel runs")
             .help("index by constants, or keep the tensor in SH"),
         )
     }
 
-    /// The modes in another order: mode i of the result is mode `order[i]`; the last two exchanged
-    /// where it is empty.
+    /// Reorders the modes: mode i of the result is mode `order[i]`. An empty order exchanges the
+    /// last two.
     pub(super) fn permuted(
         &self,
         level: &Layout<Dim>,
@@ -740,7 +736,7 @@ impl Resolver {
         if order.is_empty() {
             if n < 2 {
                 return fail(
-                    Diagnostic::new(Code::WrongRank, span, "only two modes can be transposed")
+                    Diagnostic::new(Code::WrongRank, span, "`.transpose()` needs two modes")
                         .label(format!("the outermost level has {}", count(n, "mode")))
                         .help("remove `.transpose()`, or apply it before the index"),
                 );
@@ -759,7 +755,7 @@ impl Resolver {
                 Diagnostic::new(
                     Code::WrongRank,
                     span,
-                    format!("{order:?} is no order of {n} modes"),
+                    format!("{order:?} is not an order of {n} modes"),
                 )
                 .label(format!("the outermost level is {}", level.display_in(&self.p.arena)))
                 .help("name every mode once, counted from 0: `.permute([1,0])`"),
@@ -780,15 +776,15 @@ impl Resolver {
         match levels.first() {
             Some(l) => Ok(l),
             None => fail(
-                Diagnostic::new(Code::WrongRank, span, "a scalar has no modes to take apart")
-                    .label("all modes are indexed already")
+                Diagnostic::new(Code::WrongRank, span, "an operation on a scalar")
+                    .label("all modes are already indexed")
                     .help("remove the operation, or keep a mode with `_`"),
             ),
         }
     }
 
-    /// Divides each mode by its tiler: (tiles, inside a tile). Graphene, section 3.3; CuTe's
-    /// zipped_divide with the two results exchanged.
+    /// Divides each mode by its tiler, and returns (tiles, inside a tile). Graphene, section 3.3;
+    /// CuTe's zipped_divide with the two results exchanged.
     pub(super) fn tile(
         &self,
         level: &Layout<Dim>,
@@ -809,7 +805,7 @@ impl Resolver {
                     format!("{} for {}", count(n, "tile size"), count(level.rank(), "mode")),
                 )
                 .label(format!("the outermost level is {}", level.display_in(cx)))
-                .help("give one tile size a mode; `_` takes a whole mode"),
+                .help("write one tile size for each mode; `_` takes the whole mode"),
             );
         }
         let (mut rest, mut tile) = (vec![], vec![]);
@@ -820,7 +816,7 @@ impl Resolver {
                     None => None,
                     Some(e) => {
                         let extent = self.tile_size(e)?;
-                        // Of a mode that may have no elements, too: their number is the quotient.
+                        // Also for modes that may be empty: the number of tiles is the quotient.
                         let exact = Dim::divides(cx, extent, size).is_true()
                             && cx.range(size).0.is_some_and(|lo| lo > 0);
                         if may_be_partial && !exact {
@@ -871,7 +867,7 @@ impl Resolver {
                             cx.display(size)
                         ),
                     )
-                    .label("its copies do not cover the mode")
+                    .label("its copies do not cover the mode exactly")
                     .help("choose a tile whose copies cover the mode exactly"),
                 );
             }
@@ -890,10 +886,10 @@ impl Resolver {
             let help = match (extent, &of_data[..]) {
                 (Dim::Const(_), _) => "write a size of at least 1".to_owned(),
                 (_, "") => {
-                    format!("write a size of at least 1, or state that it is: `where {shown} > 0`")
+                    format!("write a size of at least 1, or state `where {shown} > 0`")
                 }
                 (_, _) => {
-                    format!("take the range `0..{shown}`, and tiles of a constant size of it")
+                    format!("use the range `0..{shown}`, and tiles of a constant size of it")
                 }
             };
             let message = match extent {
@@ -909,7 +905,8 @@ impl Resolver {
         Ok(extent)
     }
 
-    /// A mode in tiles that may reach over its end: how many there are, and one of them.
+    /// Divides a mode into tiles, the last of them possibly partial. Returns the mode that counts
+    /// tiles and the mode in a tile.
     fn covered(
         &self,
         mode: &Layout<Dim>,
@@ -923,7 +920,7 @@ impl Resolver {
             Layout::new_in(cx, IntTuple::Leaf(n), IntTuple::Leaf(s)).map_err(|e| refused(span, &e))
         };
         let count = Dim::ceil_div(cx, size, tile).map_err(e)?;
-        // The rounded extent is one of a mode, and as little as any may it overflow.
+        // The rounded extent must not overflow either.
         Dim::mul(cx, count, tile).map_err(e)?;
         let is_one = count == Dim::Const(1);
         if let IntTuple::Leaf(stride) = mode.stride() {
@@ -931,8 +928,8 @@ impl Resolver {
                 if is_one { Dim::Const(0) } else { Dim::mul(cx, stride, tile).map_err(e)? };
             return Ok((plain(count, apart)?, plain(tile, stride)?));
         }
-        // Of a nested mode the outermost part goes on. Both at once: a place in a tile may carry
-        // into the next part.
+        // The outermost part of a nested mode is extended. Both results are computed together,
+        // because a position in a tile may carry into the next part.
         let pair = |a: Dim, b: Dim| IntTuple::Tuple(vec![IntTuple::Leaf(a), IntTuple::Leaf(b)]);
         let apart = if is_one { Dim::Const(0) } else { tile };
         let both = Layout::new_in(cx, pair(tile, count), pair(Dim::Const(1), apart))
@@ -944,18 +941,17 @@ impl Resolver {
         })
     }
 
-    /// Whether tiles of a view may reach over the end of a mode: what lies outside is known where
-    /// memory is the caller's.
+    /// Whether a view may have partial tiles: reads outside of the caller's tensors give zeros.
     fn may_be_partial(&self, t: &Tensor) -> bool {
         let buffer = &self.p.buffers[t.buffer];
-        // Coordinates have no bounds, they count on: the tiles of a mode, but not tiles of such
-        // tiles.
+        // Coordinates have no bounds and simply continue. So the tiles of a mode may be partial,
+        // but not tiles of such tiles.
         let is_given = buffer.is_global() || buffer.is_computed() && t.levels.len() == 1;
         is_given && t.dist.is_none() && t.map.is_none()
     }
 
-    /// Adds a bound for each mode that tiles do not divide, of the view before it is tiled.
-    /// Coordinates count on.
+    /// Adds a bound to the untiled view for each mode that the tiles do not divide. Coordinates
+    /// continue without a bound.
     fn bound_by_tiles(&mut self, t: &mut Tensor, tiler: &Tiler, span: Span) -> Fallible<()> {
         let Tiler::Sizes(sizes) = tiler else { return Ok(()) };
         let level = self.outermost(&t.levels, span)?.clone();
@@ -984,7 +980,8 @@ impl Resolver {
                 levels.push(self.constant_over(inner, span)?);
             }
             t.bounds.push(Bound { levels, offset: Dim::Const(0), extent, filled: false });
-            // Where others would be than the only one is nowhere said: not at its place.
+            // In a mode of one element, the other positions of the tile must not coincide with the
+            // element, so the stride must not be 0.
             let only = (IntTuple::Leaf(Dim::Const(1)), IntTuple::Leaf(Dim::Const(0)));
             if (mode.shape(), mode.stride()) == only {
                 let one = IntTuple::Leaf(Dim::Const(1));
@@ -997,9 +994,9 @@ impl Resolver {
         Ok(())
     }
 
-    /// Splits modes of a view and of its bounds until all have the same extents: where strides
-    /// continue each other, what an operation leaves of them may be one extent of the one and
-    /// several of the other.
+    /// Splits the modes of a view and of its bounds until all have equal extents. They can differ
+    /// because an operation merges modes whose strides continue each other, which may hold only for
+    /// the view or only for a bound.
     fn align_bounds(&self, t: &mut Tensor, span: Span) -> Fallible<()> {
         for i in 0..t.levels.len() {
             let bounds = t.bounds.iter().filter_map(|bound| bound.levels.get(i));
@@ -1016,11 +1013,12 @@ impl Resolver {
         Ok(())
     }
 
-    /// The same layouts, all of one shape, with the modes of the first.
+    /// These layouts with a common shape, grouped by the modes of the first one.
     fn aligned(&self, all: &[Layout<Dim>], span: Span) -> Fallible<Vec<Layout<Dim>>> {
         let cx = &self.p.arena;
         let one = Dim::Const(1);
-        // Of each what is left of it, the fastest part last; of the first one also in which mode.
+        // The remaining modes of each layout, fastest last. `of_mode` tells for the first layout
+        // which mode each belongs to.
         let mut rest: Vec<Vec<(Dim, Dim)>> = vec![];
         for layout in all {
             let leaves = layout.leaves().iter().rev().copied();
@@ -1033,7 +1031,7 @@ impl Resolver {
             of_mode.extend(moving.map(|_| i));
         }
         of_mode.reverse();
-        // What has been split off, by mode.
+        // The modes that are already split off, by mode of the first layout.
         let mut parts: Vec<Vec<Vec<(Dim, Dim)>>> = vec![vec![vec![]; modes.len()]; all.len()];
         while let Some(mode) = of_mode.pop() {
             let heads: Option<Vec<(Dim, Dim)>> =
@@ -1084,15 +1082,15 @@ impl Resolver {
     fn unaligned(&self, all: &[Layout<Dim>], span: Span) -> Box<Diagnostic> {
         let shown: Vec<_> =
             all.iter().map(|level| level.display_in(&self.p.arena).to_string()).collect();
-        let message = "which elements of the view there are does not follow from its modes";
+        let message = "the modes of the view do not determine which of its elements exist";
         let refused = Diagnostic::new(Code::LayoutRefused, span, message)
-            .label(format!("places and coordinates are {}", shown.join(" and ")))
-            .help("take the tensor apart in another order, or by tiles that divide it");
+            .label(format!("the layouts of offsets and coordinates are {}", shown.join(" and ")))
+            .help("apply the operations in another order, or use tiles that divide the tensor");
         Box::new(refused)
     }
 
-    /// A layout of the same shape that counts its elements, beyond their end, too: modes of extent
-    /// 1 have a stride.
+    /// A layout of this shape that numbers the elements, also beyond its end: modes of extent 1
+    /// have nonzero strides.
     pub(super) fn counting(&self, of: &Layout<Dim>, span: Span) -> Fallible<Layout<Dim>> {
         let cx = &self.p.arena;
         let shape = of.shape();
@@ -1107,31 +1105,31 @@ impl Resolver {
         Layout::new_in(cx, shape, stride).map_err(|e| refused(span, &e))
     }
 
-    /// A layout of the same shape that is zero everywhere.
+    /// A layout of this shape that is zero everywhere.
     pub(super) fn constant_over(&self, of: &Layout<Dim>, span: Span) -> Fallible<Layout<Dim>> {
         let shape = of.shape();
         let stride = shape.map(&mut |_| Dim::Const(0));
         Layout::new_in(&self.p.arena, shape, stride).map_err(|e| refused(span, &e))
     }
 
-    /// Leaves out new bounds of a view that follow from others, and others that follow from these:
-    /// of what goes the same way the one that less is inside of. So a view that is tiled or padded
-    /// many times has few.
+    /// Removes bounds that follow from others: among bounds with equal layouts, the strongest one
+    /// remains. This keeps the number of bounds small in views with many tilings or pads.
     fn strongest(&self, t: &mut Tensor, n_before: usize) {
         let cx = &self.p.arena;
-        // What may still be added to the offset.
+        // The distance from the offset to the extent.
         let room = |bound: &Bound| cx.sub(bound.extent, bound.offset);
         let mut next = n_before;
         while next < t.bounds.len() {
             let of_new = &t.bounds[next];
-            // Whether the other follows from the new one, or the reverse.
+            // Whether the other bound follows from the new one (`true`), or the reverse.
             let follows = (0..next).find_map(|i| {
                 let other = &t.bounds[i];
                 if other.levels != of_new.levels {
                     return None;
                 }
                 let more = cx.sub(room(other).ok()?, room(of_new).ok()?).ok()?;
-                // Elements outside of a bound that is not filled are none, whatever else is filled.
+                // A filled bound never replaces one that is not filled: elements outside of the
+                // latter do not exist.
                 match cx.range(more) {
                     (Some(0..), _) if other.filled || !of_new.filled => Some((i, true)),
                     (_, Some(..=0)) if of_new.filled || !other.filled => Some((i, false)),
@@ -1149,13 +1147,13 @@ impl Resolver {
         }
     }
 
-    /// Whether no element of a view is outside of a bound.
+    /// Whether all elements of a view are provably inside of a bound.
     fn is_kept(&self, bound: &Bound) -> bool {
         let cx = &self.p.arena;
         let last = || -> Option<Dim> {
             let mut last = bound.offset;
             for (extent, stride) in bound.concat().leaves() {
-                // Coordinates that go down begin with the largest.
+                // Decreasing coordinates start with the largest one.
                 match cx.range(*stride) {
                     (Some(0..), _) => {}
                     (_, Some(..=0)) => continue,
@@ -1182,24 +1180,27 @@ impl Resolver {
             span,
             format!("{} does not divide {}", cx.display(extent), cx.display(size)),
         )
-        .label(format!("tiles a mode of extent {}", cx.display(size)));
+        .label(format!("the mode has extent {}", cx.display(size)));
         d.help = Some(match decision {
             crate::leaf::Decision::Needs(fact) => format!("state `where {fact}`"),
             crate::leaf::Decision::Known(_) => match (extent, size) {
                 (Dim::Const(t), Dim::Const(n)) if t > 0 && n > 0 => {
                     let tiles = || (1..=t.min(n).min(1 << 20)).rev().filter(|c| n % c == 0);
                     let best = tiles().next().unwrap_or(1);
-                    // No instruction multiplies tiles of odd extents.
+                    // Matrix instructions need tiles that are multiples of 8.
                     let eights = tiles().find(|c| c % 8 == 0);
                     match (t % 8 == 0 && best % 8 != 0, t.checked_mul((n - 1) / t + 1)) {
                         (true, Some(next)) => {
                             let pad = format!("pad the extent to {next} with zeros");
                             eights.map_or(pad.clone(), |c| {
-                                format!("{pad}, or write {c}: it is the largest smaller multiple of 8 that divides {n}")
+                                format!(
+                                    "{pad}, or write {c}: the largest smaller multiple of 8 that \
+                                     divides {n}"
+                                )
                             })
                         }
                         _ => {
-                            format!("write {best}: it is the largest smaller tile that divides {n}")
+                            format!("write {best}: the largest smaller tile that divides {n}")
                         }
                     }
                 }
@@ -1209,7 +1210,7 @@ impl Resolver {
         fail(d)
     }
 
-    /// The outermost level composed with a layout over its column-major index.
+    /// Composes the outermost level with a layout over its column-major index.
     pub(super) fn reshape(&self, level: &Layout<Dim>, l: &LayoutExpr) -> Fallible<Layout<Dim>> {
         let cx = &self.p.arena;
         let by = self.layout(l)?;
@@ -1221,15 +1222,15 @@ impl Resolver {
                 Diagnostic::new(
                     Code::ShapeMismatch,
                     l.span,
-                    format!("{} elements are reshaped to {}", cx.display(have), by.display_in(cx)),
+                    format!("a reshape of {} elements to {}", cx.display(have), by.display_in(cx)),
                 )
                 .label(format!(
-                    "{} elements, up to number {}",
+                    "the new layout has {} elements, with indices below {}",
                     cx.display(want),
                     cx.display(cosize)
                 ))
                 .help(format!(
-                    "name each of the {} elements once: a reshape keeps all of them",
+                    "use each of the {} elements once: a reshape keeps all of them",
                     cx.display(have)
                 )),
             );
@@ -1239,12 +1240,12 @@ impl Resolver {
             let Ok(same) = Layout::col_major_in(cx, level.shape()) else { return d };
             let same = same.display_in(cx);
             let note =
-                format!("steps count elements, the first mode fastest: `{same}` changes nothing");
+                format!("strides count elements, first mode fastest: `{same}` changes nothing");
             Box::new(d.note(note))
         })
     }
 
-    /// The offset of the indexed modes, and the level of the kept ones.
+    /// Returns the offset of the indexed modes, and a level with the others.
     pub(super) fn index(
         &self,
         level: Option<&Layout<Dim>>,
@@ -1254,7 +1255,7 @@ impl Resolver {
         self.index_where(level, args, span, Self::check_range)
     }
 
-    /// The same where it is another question which indices may stand there.
+    /// Like [`Resolver::index`], with another check of the indices.
     pub(super) fn index_where(
         &self,
         level: Option<&Layout<Dim>>,
@@ -1279,7 +1280,7 @@ impl Resolver {
                     Some(level) => format!("the outermost level is {}", level.display_in(cx)),
                     None => "it is a scalar".to_owned(),
                 })
-                .help("give one index a mode; `_` keeps a mode"),
+                .help("write one index for each mode; `_` keeps a mode"),
             );
         }
         let mut offset = Dim::Const(0);
@@ -1299,7 +1300,7 @@ impl Resolver {
         Ok((offset, kept))
     }
 
-    /// `.tv(L over #w)`: the values that the executing thread owns under `L`.
+    /// Applies `.tv(L over #w)`: the values of the executing thread under the layout `L`.
     fn thread_values(
         &mut self,
         t: &mut Tensor,
@@ -1314,8 +1315,8 @@ impl Resolver {
         let e = |e: crate::layout::LayoutError| refused(l.span, &e);
         if tv.rank() != 2 {
             return fail(
-                Diagnostic::new(Code::TvLayout, l.span, "a thread-value layout has two modes")
-                    .label(format!("this one has {}", tv.rank()))
+                Diagnostic::new(Code::TvLayout, l.span, "a thread-value layout needs two modes")
+                    .label(format!("it has {}", count(tv.rank(), "mode")))
                     .help("write `(threads, values):(.., ..)`"),
             );
         }
@@ -1333,7 +1334,7 @@ impl Resolver {
                     ),
                 )
                 .label("its strides count elements of the outermost level, column-major")
-                .help("make extents or strides smaller, so that it stays in the tensor"),
+                .help("decrease extents or strides, so that it stays in the tensor"),
             );
         }
         let position = self.position(threads, span)?;
@@ -1347,13 +1348,13 @@ impl Resolver {
                     Code::TvLayout,
                     l.span,
                     format!(
-                        "the layout counts {} threads, the tensor has {}",
+                        "the layout has {} threads, the thread tensor has {}",
                         cx.display(n),
                         cx.display(count)
                     ),
                 )
                 .label(format!("its first mode is {}", t_mode.display_in(cx)))
-                .help(format!("make the extents of its first mode count {}", cx.display(count))),
+                .help(format!("make the size of its first mode {}", cx.display(count))),
             );
         }
         let own_values = |offset: &mut Dim, levels: &mut Vec<Layout<Dim>>| -> Fallible<()> {
@@ -1372,18 +1373,18 @@ impl Resolver {
     }
 }
 
-/// The levels of a view and of its bounds.
+/// The levels of a view, and those of its bounds.
 fn all_levels(t: &mut Tensor) -> impl Iterator<Item = &mut Vec<Layout<Dim>>> {
     let bounds = t.bounds.iter_mut().map(|bound| &mut bound.levels);
     std::iter::once(&mut t.levels).chain(bounds)
 }
 
-/// Puts another level in the place of the outermost one, or none.
+/// Replaces or removes the outermost level.
 pub(super) fn replace_outermost(levels: &mut Vec<Layout<Dim>>, by: Option<Layout<Dim>>) {
     levels.splice(0..usize::from(!levels.is_empty()), by);
 }
 
-/// `1 mode`, `2 modes`
+/// A number with its noun: `1 mode`, `2 modes`.
 pub(super) fn count(n: usize, what: &str) -> String {
     counted(n, what, &format!("{what}s"))
 }
@@ -1396,7 +1397,7 @@ fn at_err(span: Span) -> impl Fn(&crate::layout::LayoutError) -> Box<Diagnostic>
     move |e| refused(span, e)
 }
 
-/// The mode of one element.
+/// A mode of one element.
 fn unit(
     cx: &crate::expr::ExprArena,
     err: impl Fn(&crate::layout::LayoutError) -> Box<Diagnostic>,
@@ -1405,7 +1406,7 @@ fn unit(
         .map_err(|e| err(&e))
 }
 
-/// Refuses what a type says twice, and what it states of a layout that it leaves open.
+/// Refuses repeated attributes, and stated layouts of a type with `?`.
 fn no_contradiction(ty: &TensorType) -> Fallible<()> {
     let refuse = |message: String, help: &str| {
         fail(Diagnostic::new(Code::Attribute, ty.span, message).help(help))
@@ -1422,7 +1423,7 @@ fn no_contradiction(ty: &TensorType) -> Fallible<()> {
     for (i, attr) in ty.attrs.iter().enumerate() {
         if ty.attrs[..i].iter().any(|other| name(other) == name(attr)) {
             return refuse(
-                format!("`{}` stands twice in one type", name(attr)),
+                format!("`{}` is written twice in one type", name(attr)),
                 "remove one of them",
             );
         }
@@ -1432,20 +1433,20 @@ fn no_contradiction(ty: &TensorType) -> Fallible<()> {
     }
     if ty.attrs.iter().any(|a| matches!(a, TypeAttr::Tv(..))) {
         return refuse(
-            "`tv=` states the layout that `?` leaves open".to_owned(),
-            "remove `?` to keep the layout, or `tv=` to have it found",
+            "`tv=` contradicts the open layout, `?`".to_owned(),
+            "remove `?` to keep the layout, or `tv=` to let the solver choose",
         );
     }
     if ty.levels.iter().any(|level| level.strides.is_some()) {
         return refuse(
-            "strides are stated of a layout that `?` leaves open".to_owned(),
-            "remove `?` to keep the strides, or the strides to have them found",
+            "the strides contradict the open layout, `?`".to_owned(),
+            "remove `?` to keep the strides, or the strides to let the solver choose",
         );
     }
     Ok(())
 }
 
-/// An index or a range that can leave its mode, with the mode and the tensor that it is in.
+/// Adds the mode and the tensor to an error about an index or range.
 pub(super) fn in_mode(mut d: Box<Diagnostic>, view: &ast::View, op: usize) -> Box<Diagnostic> {
     let mode = match view.ops.get(op) {
         Some(ViewOp::Index(args)) => {

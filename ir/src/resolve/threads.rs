@@ -1,4 +1,4 @@
-//! Declarations and views of thread tensors, and what the executing thread is in them.
+//! Declarations and views of thread tensors, and coordinates of the executing thread.
 
 use super::exprs::{base, overflow, refused};
 use super::scope::{Binding, Sigil};
@@ -21,7 +21,7 @@ impl Resolver {
                     ty.span,
                     format!("`#{}` is declared inside a body", name.text),
                 )
-                .help("declare it at the top; a body makes views of declared thread tensors"),
+                .help("declare it at the top; bodies use views of declared thread tensors"),
             );
         }
         for dims in &ty.levels {
@@ -30,9 +30,9 @@ impl Resolver {
                     Diagnostic::new(
                         Code::ThreadLayout,
                         dims.span,
-                        "a thread tensor of several modes states its strides",
+                        "a thread tensor with several modes has no strides",
                     )
-                    .label(format!("{} modes, and no strides", dims.modes.len()))
+                    .label(format!("{} modes without strides", dims.modes.len()))
                     .help("write `[(2,4):(1,2)]` for first mode fastest, `[(2,4):(4,1)]` for last"),
                 );
             }
@@ -68,13 +68,13 @@ impl Resolver {
                     Code::ThreadLayout,
                     ty.span,
                     format!(
-                        "`#{}` does not hold every index below {} once",
+                        "`#{}` does not contain every index below {} exactly once",
                         name.text,
                         cx.display(n)
                     ),
                 )
-                .label("some are missing, or there twice")
-                .help("declare it compact, like `[(4,8):(1,4)]`, and tile it for subsets"),
+                .label("some indices are missing or repeated")
+                .help("declare it compact, such as `[(4,8):(1,4)]`, and tile it for subsets"),
             );
         }
         let cap = match ty.scalar {
@@ -91,8 +91,8 @@ impl Resolver {
                 )
                 .label(format!("at most {cap}"))
                 .help(match ty.scalar {
-                    ThreadScalar::Thread => "take fewer threads, and give each more elements",
-                    ThreadScalar::Block => "take fewer blocks, and give each more work",
+                    ThreadScalar::Thread => "use fewer threads, and give each more elements",
+                    ThreadScalar::Block => "use fewer blocks, and give each more work",
                 }),
             );
         }
@@ -125,11 +125,11 @@ impl Resolver {
                         Code::TypeMismatch,
                         ty.span,
                         format!(
-                            "`#{}` is written as {}s, the view has {}s",
+                            "`#{}` is declared as {}s, the view has {}s",
                             name.text, ty.scalar, t.scalar
                         ),
                     )
-                    .help("correct the written type, or leave it out"),
+                    .help("correct or remove the stated type"),
                 );
             }
             let levels: &[_] = if t.each.is_some() { &[] } else { t.inner() };
@@ -139,7 +139,7 @@ impl Resolver {
         Ok(self.p.threads.push(t))
     }
 
-    /// A thread tensor used in place.
+    /// A thread tensor as an operand.
     pub(super) fn thread_view(&mut self, view: &ast::View) -> Fallible<ThreadsId> {
         if view.ops.is_empty() {
             return self.threads_named(&view.base);
@@ -169,7 +169,7 @@ impl Resolver {
                     Diagnostic::new(
                         Code::WrongRank,
                         span,
-                        "a single thread has no modes to take apart",
+                        "an operation on a single thread, which has no modes",
                     )
                     .help("apply the operation before `.scalar()`"),
                 );
@@ -203,9 +203,9 @@ impl Resolver {
                             Diagnostic::new(
                                 Code::ThreadLayout,
                                 span,
-                                "only of a group of threads one is elected",
+                                "`.elect()` of a tensor that is not a group of threads",
                             )
-                            .label("this is no group of threads")
+                            .label("only a group of threads has an elected thread")
                             .help("elect of a warp: `#cta.tile([32])[0].elect()`"),
                         );
                     }
@@ -228,9 +228,9 @@ impl Resolver {
                         Diagnostic::new(
                             Code::Placement,
                             span,
-                            "the operation belongs to data tensors",
+                            "the operation applies to data tensors only",
                         )
-                        .label("this is a tensor of threads")
+                        .label("this is a thread tensor")
                         .help("tile, reshape or index it, or name a data tensor `%A`"),
                     );
                 }
@@ -240,15 +240,15 @@ impl Resolver {
         Ok(t)
     }
 
-    /// `[2]`, `[0..32]`, `[@w]` of a tensor of threads: a part of it, or the part that the
-    /// executing thread is in.
+    /// Applies `[2]`, `[0..32]` or `[@w]` to a thread tensor: a part of it, or the part that
+    /// contains the executing thread.
     fn pick_threads(&mut self, t: &mut Threads, picks: &[ast::Pick], span: Span) -> Fallible<()> {
         if let Some(ast::Pick::From(name)) = picks.iter().find(|p| matches!(p, ast::Pick::From(_)))
         {
             return fail(
-                Diagnostic::new(Code::Placement, name.span, "threads are chosen by a data tensor")
-                    .label("who executes must be known when the program is compiled")
-                    .help("name threads by numbers, ranges and coordinates"),
+                Diagnostic::new(Code::Placement, name.span, "a data tensor selects threads")
+                    .label("the executor must be known at compile time")
+                    .help("select threads by numbers, ranges and coordinates"),
             );
         }
         let level = t.inner().first().cloned();
@@ -300,7 +300,7 @@ impl Resolver {
             levels.push(self.joined(&left, span)?);
         }
         t.levels.splice(at..(at + 1).min(t.levels.len()), levels);
-        // Chosen down to the thread itself: each for itself, as by `.scalar()`.
+        // A selection down to the executing thread itself, like `.scalar()`.
         if t.own > 0 && t.inner().is_empty() {
             t.each = Some(self.p.threads.push(t.clone()));
         }
@@ -308,7 +308,7 @@ impl Resolver {
     }
 
     /// Whether an index is the executing thread's own coordinate in a mode of a thread tensor, for
-    /// all its threads.
+    /// all threads.
     fn is_own(&self, at: Dim, mode: &Layout<Dim>, t: &Threads) -> bool {
         let cx = &self.p.arena;
         let own = || -> Option<bool> {
@@ -338,7 +338,7 @@ impl Resolver {
         own().unwrap_or(false)
     }
 
-    /// Binds the executing thread's coordinates in the outermost level.
+    /// Binds names to the executing thread's coordinates in the outermost level.
     pub(super) fn indices(
         &mut self,
         names: &[ast::Name],
@@ -387,7 +387,7 @@ impl Resolver {
                         }
                         None => "it is a single thread".to_owned(),
                     })
-                    .help("give one name a mode of the outermost level"),
+                    .help("write one name for each mode of the outermost level"),
             );
         }
         let cx = &self.p.arena;
@@ -402,7 +402,7 @@ impl Resolver {
         Ok(out)
     }
 
-    /// The column-major index of the executing thread among the threads of `id`.
+    /// The column-major index of the executing thread in the thread tensor `id`.
     pub(super) fn position(&self, id: ThreadsId, span: Span) -> Fallible<Dim> {
         let t = &self.p.threads[id];
         let cx = &self.p.arena;
@@ -411,14 +411,13 @@ impl Resolver {
         self.mode_position(&crate::program::concat_levels(t.inner()), me, span)
     }
 
-    /// A coordinate for the threads that execute the body around alone, where that is simpler:
-    /// without a remainder that none of them needs. Sound, as nobody else comes where the
-    /// coordinate has a name.
+    /// A simpler coordinate, without its remainder, if this is equal for all threads that execute
+    /// the enclosing body. This is sound because only these threads use the coordinate's name.
     fn where_executed(&self, position: Dim, t: &Threads) -> Option<Dim> {
         let cx = &self.p.arena;
         let Dim::Expr(id) = position else { return None };
         let Node::Mod(simple, Dim::Const(n)) = cx.node(id) else { return None };
-        // Below zero a remainder is one of the number some turns on.
+        // A remainder rounds down; the constant `low` replaces it.
         let around = &self.p.threads[*self.executing.last()?];
         let first = around.offset.as_const().filter(|_| around.root == t.root)?;
         let all = around.concat().to_fixed().filter(|l| l.size() <= limits::MAX_BLOCK_THREADS)?;
@@ -434,9 +433,9 @@ impl Resolver {
         Dim::sub(cx, simple, Dim::Const(low)).ok()
     }
 
-    /// Σ over leaves n:s of ((me / s) % n) times the leaf's column-major stride. Right where the
-    /// threads of the enclosing tensor are numbered by a compact layout, which the verifier checks
-    /// by counting.
+    /// Σ over leaves n:s of ((me / s) % n) times the leaf's column-major stride. This is correct if
+    /// a compact layout numbers the threads of the enclosing tensor, which the verifier checks by
+    /// enumeration.
     fn mode_position(&self, mode: &Layout<Dim>, me: Dim, span: Span) -> Fallible<Dim> {
         let cx = &self.p.arena;
         let e = |e: crate::layout::LayoutError| refused(span, &e);
@@ -447,9 +446,13 @@ impl Resolver {
             }
             if s == Dim::Const(0) {
                 return fail(
-                    Diagnostic::new(Code::ThreadLayout, span, "two coordinates name one thread")
-                        .label(format!("the mode {} has a stride of 0", mode.display_in(cx)))
-                        .help("give every mode of a thread tensor a stride of its own"),
+                    Diagnostic::new(
+                        Code::ThreadLayout,
+                        span,
+                        "two coordinates are the same thread",
+                    )
+                    .label(format!("the mode {} has a stride of 0", mode.display_in(cx)))
+                    .help("give every mode of a thread tensor its own nonzero stride"),
                 );
             }
             let c = Dim::rem(cx, Dim::div(cx, me, s).map_err(e)?, n).map_err(e)?;
@@ -466,16 +469,16 @@ impl Resolver {
     }
 }
 
-/// An index of a thread tensor differs from thread to thread and is not the thread's own
-/// coordinate.
+/// The error for an index of a thread tensor that differs between threads and is not the thread's
+/// own coordinate.
 fn others(span: Span) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(
             Code::ThreadLayout,
             span,
-            "which threads these are differs from thread to thread",
+            "the selected threads depend on the executing thread",
         )
-        .label("not the coordinate that the executing thread itself has there")
-        .help("name the thread's own group, `#w[@w]` where `@w = #w.indices()`, or a number"),
+        .label("not the coordinate of the executing thread in this mode")
+        .help("select the thread's own group, `#w[@w]` with `@w = #w.indices()`, or a number"),
     )
 }

@@ -1,4 +1,4 @@
-//! Types as written, and their comparison with types that follow from views.
+//! Stated types, and their comparison with inferred types.
 
 use super::exprs::{overflow, refused};
 use super::{Fallible, Resolver, fail};
@@ -11,7 +11,8 @@ use crate::span::Span;
 use crate::tuple::IntTuple;
 
 impl Resolver {
-    /// The levels of a declared data tensor. Strides left out are row-major, level inside level.
+    /// The levels of a declared data tensor. Omitted strides are row-major inside each level, and
+    /// outer levels follow inner ones.
     pub(super) fn declared_levels(&self, levels: &[Dims]) -> Fallible<Vec<Layout<Dim>>> {
         let mut inner = Dim::Const(1);
         let mut out = vec![];
@@ -28,7 +29,7 @@ impl Resolver {
                 }
             };
             let e = |e: crate::layout::LayoutError| overflow(dims.span, &e);
-            // What lies outside begins behind whole copies of what lies inside.
+            // Elements of outer levels are offset by complete copies of the inner levels.
             let reach = match &dims.strides {
                 Some(_) => layout.cosize_in(cx).map_err(e)?,
                 None => Dim::mul(cx, inner, layout.size_in(cx).map_err(e)?).map_err(e)?,
@@ -40,7 +41,7 @@ impl Resolver {
         Ok(out)
     }
 
-    /// Row-major strides over the leaves of `shape`, the last one `unit` apart.
+    /// Row-major strides over the leaves of `shape`; the last stride is `unit`.
     pub(super) fn row_major(
         &self,
         shape: &IntTuple<Dim>,
@@ -58,12 +59,12 @@ impl Resolver {
         Ok(shape.map(&mut |_| it.next().unwrap_or(unit)))
     }
 
-    /// A level of these modes.
+    /// A level with these modes.
     pub(super) fn joined(&self, modes: &[Layout<Dim>], span: Span) -> Fallible<Layout<Dim>> {
         Layout::concat(modes).map_err(|e| refused(span, &e))
     }
 
-    /// Levels that all operations may concatenate later.
+    /// Checks that later operations can concatenate all levels.
     pub(super) fn check_joined(&self, levels: &[Layout<Dim>], span: Span) -> Fallible<()> {
         let modes: Vec<_> = levels.iter().flat_map(Layout::modes).collect();
         let whole = self.joined(&modes, span)?;
@@ -75,8 +76,8 @@ impl Resolver {
         modes.iter().map(|m| self.tuple(m)).collect()
     }
 
-    /// Compares written levels with inferred ones. Extents must agree mode by mode; strides, where
-    /// written, must be the same function.
+    /// Compares stated levels with inferred ones. Extents must agree mode by mode; stated strides
+    /// must define the same function.
     pub(super) fn check_levels(
         &self,
         written: &[Dims],
@@ -85,22 +86,22 @@ impl Resolver {
         what: &str,
     ) -> Fallible<()> {
         let cx = &self.p.arena;
-        // `[]` is the empty product of levels.
+        // `[]` stands for no level.
         let written: Vec<&Dims> = written.iter().filter(|d| !d.modes.is_empty()).collect();
         let shown = || crate::program::show_levels(cx, inferred);
         let mismatch = |span: Span, label: String| {
             Diagnostic::new(
                 Code::TypeMismatch,
                 span,
-                format!("the written type of `{what}` disagrees with its view"),
+                format!("the stated type of `{what}` contradicts its view"),
             )
             .label(label)
-            .help(format!("write `{}`, or leave the type out", shown()))
+            .help(format!("write `{}`, or remove the type", shown()))
         };
         if written.len() != inferred.len() {
             return fail(mismatch(
                 span,
-                format!("{} levels are written, the view has {}", written.len(), inferred.len()),
+                format!("{} levels are stated, the view has {}", written.len(), inferred.len()),
             ));
         }
         for (dims, layout) in written.iter().zip(inferred) {
@@ -108,7 +109,7 @@ impl Resolver {
             if shapes.len() != layout.rank() {
                 return fail(mismatch(
                     dims.span,
-                    format!("{} modes are written, the view has {}", shapes.len(), layout.rank()),
+                    format!("{} modes are stated, the view has {}", shapes.len(), layout.rank()),
                 ));
             }
             let strides = dims.strides.as_ref().map(|s| self.modes(s)).transpose()?;
@@ -119,7 +120,7 @@ impl Resolver {
                     return fail(mismatch(
                         dims.span,
                         format!(
-                            "mode {i} is written {}, the view has {}",
+                            "mode {i} is stated as {}, the view has {}",
                             cx.display(w),
                             cx.display(f)
                         ),
@@ -132,7 +133,7 @@ impl Resolver {
                     return fail(mismatch(
                         dims.span,
                         format!(
-                            "mode {i} is written {}, the view has {}",
+                            "mode {i} is stated as {}, the view has {}",
                             written.display_in(cx),
                             mode.display_in(cx)
                         ),
@@ -143,7 +144,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Compares scalar and memory, then levels.
+    /// Compares scalar type and memory, then levels.
     pub(super) fn check_type(
         &self,
         written: &TensorType,
@@ -158,15 +159,15 @@ impl Resolver {
                 Diagnostic::new(
                     Code::TypeMismatch,
                     written.span,
-                    format!("the written type of `{what}` disagrees with its view"),
+                    format!("the stated type of `{what}` contradicts its view"),
                 )
                 .label(format!(
-                    "written {} in {}, the view has {scalar} in {}",
+                    "stated {} in {}, the view has {scalar} in {}",
                     written.scalar,
                     text(written.memory),
                     text(memory)
                 ))
-                .help("correct the written type, or leave it out"),
+                .help("correct or remove the stated type"),
             );
         }
         if let Some(attr) = written.attrs.first() {
@@ -175,9 +176,9 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Attribute,
                     written.span,
-                    format!("`{what}` is a view, and attributes belong to storage"),
+                    format!("attributes at the view `{what}`"),
                 )
-                .help("write the attributes where the storage is allocated"),
+                .help("write the attributes where the storage is allocated: a view has none"),
             );
         }
         self.check_levels(&written.levels, inferred, written.span, what)

@@ -1,28 +1,30 @@
-//! Which statement a comment belongs to.
+//! Assigns comments to statements.
 //!
-//! The reader walks through the text once and takes each comment exactly once:
-//! - what comes before the version line, or on it, is the module's header;
-//! - whole lines above a statement, and comments between its words, stand above it;
-//! - a comment behind a statement on its last line (for a body: behind its `{`) stays there;
-//! - what comes behind or before a closing brace is the footer of its block.
+//! The reader walks the text once and takes each comment exactly once:
+//! - comments before the version line, or on it, become the header of the module;
+//! - whole lines above a statement, and comments between its words, are printed above the
+//!   statement;
+//! - a comment after a statement on its last line (for a body: after its `{`) stays there;
+//! - comments before a closing brace, or after it on its line, become the footer of the block.
 //!
 //! Invariant: no comment is lost, and comments keep their order within a statement.
 
 use super::scan::is_blank;
 use crate::span::Span;
 
-/// The comments of a text, and which of them are taken.
+/// The comments of a text. The first `next` ones are taken.
 pub(super) struct Comments<'s> {
     text: &'s str,
     all: Vec<Span>,
     next: usize,
 }
 
-/// What stands between two words: comments and perhaps an empty line.
+/// The space between two words: comments and possibly an empty line.
 pub(super) struct Gap {
-    /// Where the next word begins.
+    /// The start of the next word.
     pub(super) end: usize,
-    /// Whether an empty line stands above the first comment, or above the word if there is none.
+    /// Whether there is an empty line above the first comment, or above the word if there is no
+    /// comment.
     pub(super) blank: bool,
     /// The comments.
     pub(super) comments: Vec<String>,
@@ -33,7 +35,7 @@ impl<'s> Comments<'s> {
         Comments { text, all, next: 0 }
     }
 
-    /// The comment behind `at` on the same line, if only blanks stand between.
+    /// Takes the comment after `at` on the same line, if only blanks are between.
     pub(super) fn trailing(&mut self, at: usize) -> Option<String> {
         let comment = *self.all.get(self.next)?;
         let between = self.text.as_bytes().get(at..comment.start as usize)?;
@@ -45,7 +47,7 @@ impl<'s> Comments<'s> {
         Some(self.text_of(comment))
     }
 
-    /// Where the last comment taken ends, or `at` where none was taken behind it.
+    /// The end of the last taken comment, or `at` if this is later.
     pub(super) fn end_after(&self, at: usize) -> usize {
         let last = self.next.checked_sub(1).and_then(|i| self.all.get(i));
         last.map_or(at, |c| at.max(c.end as usize))
@@ -76,8 +78,7 @@ impl<'s> Comments<'s> {
         }
     }
 
-    /// Takes the comments before `end` that are still there: those between the words of a
-    /// statement.
+    /// Takes the remaining comments before `end`: those between the words of a statement.
     pub(super) fn inside(&mut self, end: usize) -> Vec<String> {
         let mut taken = Vec::new();
         while let Some(comment) = self.all.get(self.next).filter(|c| (c.start as usize) < end) {
@@ -87,7 +88,7 @@ impl<'s> Comments<'s> {
         taken
     }
 
-    /// The end of `start..end` without blanks and comments at its end.
+    /// The end of `start..end` without trailing blanks and comments.
     pub(super) fn trimmed(&self, start: usize, mut end: usize) -> usize {
         let bytes = self.text.as_bytes();
         let cut = |mut end: usize| {
@@ -107,7 +108,7 @@ impl<'s> Comments<'s> {
         end
     }
 
-    /// The comment that holds the byte at `at`.
+    /// The comment that contains the byte at `at`.
     pub(super) fn holding(&self, at: usize) -> Option<Span> {
         let before = self.all.partition_point(|c| c.start as usize <= at);
         let comment = *self.all.get(before.checked_sub(1)?)?;

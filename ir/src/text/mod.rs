@@ -1,17 +1,17 @@
-//! The text format: [`parse`] reads it, [`print()`] writes it, `grammar.pest` defines it.
+//! The text format. [`parse`] reads it, [`print()`] writes it, `grammar.pest` defines it.
 //!
 //! Invariants:
-//! - `parse(print(m)) == m` for every well-formed module `m`; `print(parse(s))` prints as itself
-//!   again.
-//! - Any input is answered with a module or with coded errors, in time and memory linear in its
-//!   length; nothing panics. Lengths and nesting are bounded by [`crate::limits`].
+//! - `parse(print(m)) == m` for every well-formed module `m`. Printing `parse(print(parse(s)))`
+//!   gives `print(parse(s))` again.
+//! - Every input gives a module or coded errors, in time and memory linear in its length, without
+//!   panics. [`crate::limits`] bounds lengths and nesting.
 //!
-//! A module is well formed when it could have come from a text: names, words and numbers spelled as
-//! the grammar says, integers not negative, no list empty that the grammar wants filled, strides as
-//! many as modes, and comments without line breaks or blanks at their end. [`print()`] writes
-//! something for the others, too, but not always what reads back to the same tree.
-//! [`well_formed()`] says why a tree that was built in memory is none of them; [`crate::resolve`]
-//! asks it, so that nothing else is ever looked at.
+//! A module is well formed if a text for it exists: names, words and numbers are spelled as in the
+//! grammar, integers are not negative, required lists are not empty, each mode has a stride, and
+//! comments contain no line breaks and end without blanks. [`print()`] accepts other modules, too,
+//! but the output may not parse to an equal tree. [`well_formed()`] finds such defects of trees
+//! that were built in memory. [`crate::resolve`] calls it, so later stages only see well-formed
+//! modules.
 
 mod comments;
 mod parse;

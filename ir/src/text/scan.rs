@@ -1,15 +1,15 @@
-//! The first look at a text: its length, forbidden bytes, how deep brackets nest, where comments
-//! are. Neither brackets nor `//` in a text in quotes are such.
+//! The first pass over a text: checks its length, forbidden bytes and the nesting of brackets, and
+//! finds the comments. Brackets and `//` within quotes are ignored.
 //!
-//! Invariant: a text that passes holds no bracket nested deeper than [`MAX_NESTING`], so the
-//! parser's recursion is bounded. Every closing bracket counts one level down, whatever it closes:
-//! the grammar enters a bracket only where this scan did, and leaves it by the bracket that fits.
+//! Invariant: in an accepted text no bracket nests deeper than [`MAX_NESTING`], so the recursion of
+//! the parser is bounded. Every closing bracket decreases the count by one, whatever its kind: the
+//! grammar enters a bracket only where this pass did, and leaves it at the matching bracket.
 
 use crate::diag::{Code, Diagnostic};
 use crate::limits::MAX_NESTING;
 use crate::span::Span;
 
-/// Checks the limits and returns the comments, from `//` to before the line break.
+/// Checks the limits. Returns the comments, each from `//` to the line break.
 pub(super) fn scan(text: &str, most: usize) -> Result<Vec<Span>, Box<Diagnostic>> {
     let bytes = text.as_bytes();
     if bytes.len() > most {
@@ -50,15 +50,15 @@ pub(super) fn scan(text: &str, most: usize) -> Result<Vec<Span>, Box<Diagnostic>
     Ok(comments)
 }
 
-/// Where a text in quotes that begins at `at` ends, as the rule `string` says; none where it is no
-/// such text.
+/// The end of a quoted text that begins at `at`, by the rule `string`. `None` if there is no such
+/// text.
 pub(super) fn literal_end(bytes: &[u8], at: usize) -> Option<usize> {
     let inside = bytes.get(at + 1..)?;
     let end = inside.iter().position(|b| matches!(b, b'"' | b'\n' | b'\\' | 0))?;
     (inside[end] == b'"').then_some(at + end + 2)
 }
 
-/// Where the line that holds `at` ends, before its line break.
+/// The end of the line that contains `at`, before its line break.
 pub(super) fn line_end(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|&b| b == b'\n').map_or(bytes.len(), |i| at + i)
 }
@@ -75,7 +75,7 @@ pub(super) fn too_long(len: usize, most: usize) -> Diagnostic {
         Span::new(most, len.min(u32::MAX as usize)),
         format!("the text has {len} bytes, {most} are allowed"),
     )
-    .label("too much from here on")
+    .label("the text exceeds the limit here")
     .help("split the text into several modules")
 }
 

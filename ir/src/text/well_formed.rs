@@ -1,4 +1,4 @@
-//! Whether a module could have been read from a text: for trees that were built in memory.
+//! Checks that a module can be written as a text. Trees that were built in memory may be malformed.
 
 use super::parse::parse_up_to;
 use super::print::{print_head, print_plain};
@@ -8,16 +8,16 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::limits::MAX_TEXT_BYTES;
 use crate::span::Span;
 
-/// Characters of a line that a message quotes.
+/// The maximum number of characters of a line that a message quotes.
 const MAX_QUOTED: usize = 60;
-/// How often blanks may lengthen a printed text, which is none that a person has written.
+/// The factor by which blanks may lengthen a printed text. A text written by hand never needs it.
 const MAX_BLANKS: usize = 4;
 
-/// Why a module could not have been read from a text; empty for one that could, as every parsed
-/// one.
+/// The reasons why a module cannot be written as a text. Empty for every module that
+/// [`parse`](super::parse()) returns.
 ///
-/// The module is printed, parsed and compared, but for comments and blank lines, which change no
-/// meaning.
+/// The module is printed, parsed and compared. Comments and blank lines are ignored, as they change
+/// no meaning.
 #[must_use]
 pub fn well_formed(module: &Module) -> Diagnostics {
     let (text, places) = print_plain(module);
@@ -38,18 +38,18 @@ pub fn well_formed(module: &Module) -> Diagnostics {
     }
 }
 
-/// An error of the printed text, as one of the statement that was printed there.
+/// Converts an error of the printed text to an error of the statement at that place.
 fn unwritable(d: &Diagnostic, text: &str, span: Span) -> Diagnostic {
     if d.code == Code::TextTooLong {
         let said = Diagnostic::new(d.code, span, d.message.clone());
-        return said.label("as it is printed").help("build a smaller program");
+        return said.label("the printed text is too long").help("build a smaller program");
     }
     let before = text.get(..d.span.start as usize).unwrap_or(text);
     let line = text[before.rfind('\n').map_or(0, |n| n + 1)..].lines().next().unwrap_or("");
-    Diagnostic::new(d.code, span, "this cannot be written in a text")
+    Diagnostic::new(d.code, span, "this statement cannot be written as a text")
         .label(printed(line))
         .note(d.message.clone())
-        .help("change the tree so that this text is right")
+        .help("change the tree so that its text is valid")
 }
 
 fn printed(line: &str) -> String {
@@ -57,8 +57,8 @@ fn printed(line: &str) -> String {
     format!("printed as `{quoted}`")
 }
 
-/// An error at the first statement that reads back as another one, of those the innermost; none
-/// where there is none.
+/// An error at the innermost first statement that does not parse to an equal tree. `None` if all
+/// do.
 fn different(module: &Module, read: &Module) -> Option<Diagnostic> {
     let (module, read) = (bare(&module.items), bare(&read.items));
     let (mut built, mut again) = (&module[..], &read[..]);
@@ -70,13 +70,13 @@ fn different(module: &Module, read: &Module) -> Option<Diagnostic> {
         (built, again) = (&a.stmts, &b.stmts);
     }
     let (span, text) = found?;
-    let message = "this statement reads back as another one, so that no text says it";
-    let help = "give names, numbers and lists a form that docs/grammar.md has";
+    let message = "the text of this statement parses to another statement";
+    let help = "use names, numbers and lists as docs/grammar.md defines them";
     let label = printed(text.lines().next().unwrap_or(""));
     Some(Diagnostic::new(Code::Syntax, span, message).label(label).help(help))
 }
 
-/// Statements without comments and blank lines. They nest no deeper than those of a text.
+/// Statements without comments and blank lines. Their nesting is bounded as in a text.
 fn bare(stmts: &[Stmt]) -> Vec<Stmt> {
     let mut stmts = stmts.to_vec();
     for stmt in &mut stmts {

@@ -1,8 +1,8 @@
-//! V0207, V0218: attributes that the body, or the type of the output, contradicts.
+//! V0207, V0218: attributes must not contradict the body, or the type of the output.
 //!
-//! A body decides who computes what. `tile=` and `warps=` beside it say what a strategy chose, and
-//! `acc=` what the spec means: they must agree with it. What only an instruction obeys stands at
-//! the leaf.
+//! A body fixes the decomposition. At a spec with a body, `tile=` and `warps=` record the choices
+//! of a strategy, and `acc=` is part of the meaning; the body must agree with them. Attributes that
+//! only an instruction uses must stand at the leaf.
 
 use super::state::Verifier;
 use crate::ast::{Key, Role, SpecKind};
@@ -24,12 +24,12 @@ impl Verifier<'_> {
                     Diagnostic::new(
                         Code::Attribute,
                         span,
-                        format!("`{key}=` stands at a {} with a body", spec.kind),
+                        format!("`{key}=` is not allowed at a {} with a body", spec.kind),
                     )
-                    .label("the body says what is done, and this would be ignored")
+                    .label("the body determines the instructions")
                     .help(match key {
-                        Key::Atom => "remove the body, or name the atoms of its leaves",
-                        _ => "give it to the Moves of the body",
+                        Key::Atom => "remove the body, or write `atom=` at the leaves of the body",
+                        _ => "write it at the Moves of the body",
                     }),
                 );
             }
@@ -42,7 +42,7 @@ impl Verifier<'_> {
             let d = Diagnostic::new(
                 Code::Attribute,
                 span,
-                format!("`acc={acc}` stands at a MatMul whose body accumulates in {found}"),
+                format!("`acc={acc}` contradicts the body, which accumulates in {found}"),
             )
             .label(format!("says {acc}"))
             .related(other, format!("accumulates in {found}"))
@@ -54,8 +54,9 @@ impl Verifier<'_> {
         }
     }
 
-    /// A leaf of single threads that adds to registers accumulates in their type. One of a block
-    /// may sum in a wider type and round to that of its output, not the other way round.
+    /// The accumulator of a leaf. Leaves of single threads that accumulate in registers use the
+    /// type of the registers. Leaves of a block may accumulate in a wider type and round to the
+    /// type of the output, but not in a narrower one.
     fn accumulates(&mut self, spec: &Spec) {
         let (Some(span), Some(acc), Some(&out)) =
             (at(spec, Key::Acc), spec.acc, spec.outputs.first())
@@ -74,19 +75,20 @@ impl Verifier<'_> {
                     Code::ScalarMismatch,
                     span,
                     format!(
-                        "`acc={acc}` stands at a MatMul that accumulates in {name}, of {found}"
+                        "`acc={acc}` contradicts {name}, in which the MatMul accumulates: it has \
+                         type {found}"
                     ),
                 )
                 .label(format!("says {acc}"))
                 .help(format!(
-                    "write `acc={found}`, or allocate {name} of {acc} and cast it later"
+                    "write `acc={found}`, or allocate {name} with type {acc} and cast it later"
                 )),
             );
         }
     }
 
-    /// Groups of threads, as many as execute an instruction together: warps, save where leaves of a
-    /// MatMul say otherwise.
+    /// `warps=` must be the number of groups of threads. Groups are warps, unless leaves of a
+    /// MatMul name an instruction that other groups execute.
     fn warps(&mut self, spec: &Spec, body: &[Stmt]) {
         let (Some(span), Some(warps)) = (at(spec, Key::Warps), spec.ints(Key::Warps)) else {
             return;
@@ -98,8 +100,8 @@ impl Verifier<'_> {
             false => Some(32),
         };
         let (fits, found) = match group {
-            // Nothing is chosen yet; an instruction that is named for all of them may be one of
-            // smaller groups.
+            // No instruction is chosen yet. An instruction that is named for all the threads may
+            // consist of ones for smaller groups.
             None => (divides(said, n), format!("{n} threads execute it")),
             Some(g) if g == n => (divides(said, n), format!("{n} threads execute it together")),
             Some(1) => (n == said, format!("{n} threads execute it, each for itself")),
@@ -116,32 +118,32 @@ impl Verifier<'_> {
                 Code::Attribute,
                 span,
                 format!(
-                    "`warps={written}` are {said} groups of threads, and not those of the body"
+                    "`warps={written}` is {said} groups of threads, which contradicts the body"
                 ),
             )
             .label(found)
-            .help("correct `warps=`, or remove it: with a body it decides nothing"),
+            .help("correct or remove `warps=`: the body determines the groups"),
         );
     }
 
-    /// The body takes tiles of these extents of the operands.
+    /// `tile=` must be the extents of tiles that the body takes of the operands.
     fn tiles(&mut self, spec: &Spec) {
         if spec.kind == SpecKind::Generic {
-            // Its tile is that of the product or reduction within it.
+            // The `tile=` of a generic spec belongs to the product or reduction inside it.
             return;
         }
         let (Some(span), Some(tile)) = (at(spec, Key::Tile), spec.ints(Key::Tile)) else { return };
         let wrong = |label: String| {
-            let message = format!("`tile={}` is not how the body tiles", tuple(tile));
+            let message = format!("`tile={}` contradicts the body", tuple(tile));
             Diagnostic::new(Code::Attribute, span, message)
                 .label(label)
-                .help("correct `tile=`, or remove it: with a body it decides nothing")
+                .help("correct or remove `tile=`: the body determines the tiles")
         };
         let ins: Vec<TensorId> = spec.input_tensors().collect();
         let operands: Vec<(TensorId, Vec<i64>)> = match (spec.kind, &ins[..], &spec.outputs[..]) {
             (SpecKind::MatMul | SpecKind::MatMulSet, &[a, b], &[c]) => {
                 let &[m, n, k] = tile else {
-                    let label = format!("{} extents, a MatMul has m, n and k", tile.len());
+                    let label = format!("{} extents; a MatMul has m, n and k", tile.len());
                     return self.errors.push(wrong(label));
                 };
                 vec![(a, vec![m, k]), (b, vec![k, n]), (c, vec![m, n])]
@@ -165,7 +167,7 @@ impl Verifier<'_> {
     }
 
     /// Whether a view of the tensor's buffer has these extents in its innermost level, or is a box
-    /// of which a whole number makes a tile.
+    /// that divides such a tile.
     fn tiles_of(&mut self, t: TensorId, tile: &[i64]) -> bool {
         let p = self.p;
         let buffer = p.tensors[t].buffer;
@@ -191,22 +193,21 @@ impl Verifier<'_> {
     }
 }
 
-/// Where an attribute is written.
+/// The place of an attribute in the text.
 fn at(spec: &Spec, key: Key) -> Option<Span> {
     spec.attr(key).map(|attr| attr.name.span)
 }
 
-/// What is looked for among the specs of a body.
+/// The result of looking at one spec of a body.
 enum Look<T> {
     Found(T),
-    /// Not this one; perhaps inside of it.
+    /// Not this spec, but possibly one inside it.
     Inside,
-    /// Neither this one nor any inside of it.
+    /// Neither this spec nor one inside it.
     Past,
 }
 
-/// The first that is found among the specs of a body, in text order, a spec before those inside of
-/// it.
+/// The first match among the specs of a body, in text order; a spec precedes the specs inside it.
 fn look_for<T>(p: &Program, body: &[Stmt], look: impl Fn(&Spec) -> Look<T>) -> Option<T> {
     let mut walk = p.walk(body);
     while let Some(step) = walk.next() {
@@ -220,7 +221,8 @@ fn look_for<T>(p: &Program, body: &[Stmt], look: impl Fn(&Spec) -> Look<T>) -> O
     None
 }
 
-/// A MatMul of the same factors that implements a part of `spec` and accumulates in another type.
+/// A MatMul of the same factor types that implements a part of `spec` and accumulates in another
+/// type.
 fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Span, Scalar)> {
     let factors = |s: &Spec| s.input_tensors().map(|t| p.scalar_of(t)).collect::<Vec<_>>();
     let wanted = factors(spec);
@@ -228,7 +230,7 @@ fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Sp
         if !inner.kind.is_product() {
             return Look::Inside;
         }
-        // What a leaf says wrongly of its own output is reported there.
+        // `accumulates` reports leaves that contradict their own output.
         let leaf = inner.body.is_none();
         let into = |out: &TensorId| leaf && p.scalar_of(*out) == acc;
         if inner.outputs.first().is_some_and(into) || factors(inner) != wanted {
@@ -241,13 +243,12 @@ fn other_acc(p: &Program, spec: &Spec, acc: Scalar, body: &[Stmt]) -> Option<(Sp
     })
 }
 
-/// Whether every number of a floating-point type is one of the other, or an integer type has fewer
-/// bits.
+/// Whether a type is wider than another one of the same kind: it has more bits.
 fn is_wider(one: Scalar, other: Scalar) -> bool {
     one.is_float() == other.is_float() && one.bits() > other.bits()
 }
 
-/// How many threads a thread tensor has; none where that depends on symbols.
+/// The number of threads of a thread tensor; `None` if it depends on symbols.
 fn n_threads(p: &Program, id: ThreadsId) -> Option<i64> {
     let threads = &p.threads[id];
     match threads.each {
@@ -256,12 +257,12 @@ fn n_threads(p: &Program, id: ThreadsId) -> Option<i64> {
     }
 }
 
-/// Whether so many threads come apart into so many groups.
+/// Whether the threads divide evenly into this number of groups.
 fn divides(groups: i64, threads: i64) -> bool {
     groups > 0 && threads % groups == 0
 }
 
-/// The threads that execute a MatMul of the body together, where one names its instruction.
+/// The number of threads that execute together one MatMul leaf of the body, if known.
 fn leaf_group(p: &Program, body: &[Stmt]) -> Option<i64> {
     let group = look_for(p, body, |spec| {
         if spec.body.is_some() || !spec.kind.is_product() {
@@ -287,7 +288,7 @@ fn extents(p: &Program, level: &Layout<Dim>) -> Option<Vec<i64>> {
     level.modes().iter().map(size).collect()
 }
 
-/// `(128,64)`, or `4`.
+/// A tuple as text: `(128,64)`, or `4`.
 fn tuple(list: &[i64]) -> String {
     match list {
         [one] => one.to_string(),

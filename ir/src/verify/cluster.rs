@@ -7,33 +7,34 @@ use crate::program::{SpecId, TensorId};
 use crate::span::Span;
 
 impl Verifier<'_> {
-    /// Specs with a body are about the own block.
+    /// Refuses views of other blocks as operands of specs with a body.
     pub(super) fn peers(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         let mut all = spec.input_tensors().chain(spec.outputs.iter().copied());
         let Some(t) = all.find(|t| self.p.tensors[*t].peer.is_some()) else { return };
         if spec.body.is_some() {
             let message =
-                format!("{} of another block is an operand of a body", self.p.tensor_name(t));
-            self.error(Code::Peer, spec.span, message, "use `.peer` where the element is accessed");
+                format!("an operand of a body, {}, is in another block", self.p.tensor_name(t));
+            self.error(Code::Peer, spec.span, message, "use `.peer` in the leaf that accesses it");
         }
     }
 
-    /// Ranks of the operands of a leaf.
+    /// Checks the operands of a leaf.
     pub(super) fn in_cluster(&mut self, id: SpecId, around: &Around) {
         let spec = &self.p.specs[id];
         for t in spec.input_tensors().chain(spec.outputs.iter().copied()).chain(spec.bar) {
             self.rank(t, spec.span, around);
         }
         if let Some(t) = spec.bar.filter(|t| self.p.tensors[*t].peer.is_some()) {
-            let message = format!("`bar=` names {} of another block", self.p.tensor_name(t));
+            let message =
+                format!("`bar=` names {}, which is in another block", self.p.tensor_name(t));
             let help =
-                "name the mbarrier without `.peer`: a copy completes in the block that it goes to";
+                "remove `.peer`: a copy signals an mbarrier in the block that receives the data";
             self.error(Code::Peer, spec.span, message, help);
         }
     }
 
-    /// A rank lies in the cluster.
+    /// Checks that a rank is in the cluster.
     pub(super) fn rank(&mut self, t: TensorId, span: Span, around: &Around) {
         let Some(rank) = self.p.tensors[t].peer else { return };
         let Some(n) = self.p.cluster_size(around.kernel) else { return };
@@ -41,9 +42,9 @@ impl Verifier<'_> {
         let inside = lo.is_some_and(|lo| lo >= 0) && hi.is_some_and(|hi| hi < n);
         if !inside {
             let shown = self.p.arena.display(rank);
-            let message = format!("`.peer({shown})` can leave the cluster of {n}");
+            let message = format!("`.peer({shown})` may exceed the {n} blocks of the cluster");
             let help = match rank {
-                Dim::Const(_) => format!("name a rank from 0 to {}", n - 1),
+                Dim::Const(_) => format!("write a rank from 0 to {}", n - 1),
                 Dim::Expr(_) => format!("bound the rank: `({shown}) % {n}`, or a loop variable"),
             };
             self.error(Code::Peer, span, message, &help);

@@ -1,8 +1,9 @@
-//! Which threads go which way: conditions and loops that differ from thread to thread.
+//! Divergence analysis: the threads that may take different branches of conditions, or leave loops
+//! at different iterations.
 //!
-//! Each divides the threads of a block into *classes*: those of one class are known to go the same
-//! way. A statement that a group executes together may stand where the group is of one class. What
-//! is not known divides.
+//! Each condition or loop divides the threads of a block into *classes*; threads of one class
+//! provably take the same path. A group may execute a statement together if one class contains all
+//! of its threads. Unknown values count as different.
 
 use super::state::{Around, Diverged, Parting, Verifier, Ways};
 use crate::expr::Dim;
@@ -14,7 +15,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 impl Ways {
-    /// Divides the classes further by a value of each thread.
+    /// Divides the classes further, by a value of each thread.
     fn divide(&mut self, values: &[i64]) {
         let mut classes: HashMap<(u32, i64), u32> = HashMap::new();
         for (class, value) in self.class.iter_mut().zip(values) {
@@ -25,9 +26,10 @@ impl Ways {
 }
 
 impl Diverged {
-    /// The threads of a block of `n`, after this and all that is around it.
+    /// The classes of the threads of a block of `n`, with respect to this condition or loop and all
+    /// enclosing ones.
     fn ways(&self, p: &Program, n: i64) -> Option<&Ways> {
-        // Outermost first, so that each finds what is around it.
+        // Outermost first: each result depends on the enclosing one.
         let mut chain = vec![self];
         while let Some(outer) = chain.last().and_then(|d| d.outer.as_deref()) {
             if outer.ways.get().is_some() {
@@ -50,7 +52,8 @@ impl Diverged {
                 Ways { class: class.clone(), comes: comes.clone() }
             }
         };
-        // What depends on more than the thread is the same where all of its parts are.
+        // A value that also depends on other variables agrees if all parts that depend on the
+        // thread agree.
         let by_parts = |ways: &mut Ways, dim: Dim| -> Option<()> {
             for part in p.thread_parts(dim)? {
                 ways.divide(&p.by_threads(part, n)?);
@@ -60,7 +63,7 @@ impl Diverged {
         match &self.on {
             Parting::Bounds(bounds) => bounds.iter().try_for_each(|d| by_parts(&mut ways, *d))?,
             Parting::Answers(all, holds) => {
-                // Whether a comparison that is not known may fail.
+                // Whether a comparison with an unknown result may fail.
                 let mut unknown = false;
                 let mut fails = vec![false; size];
                 let mut known: Vec<Vec<i64>> = vec![];
@@ -91,7 +94,7 @@ impl Diverged {
 }
 
 impl Around {
-    /// Threads part here.
+    /// Enters a condition or loop where threads may diverge.
     pub(super) fn part(&mut self, at: Span, on: Parting) {
         let outer = self.diverged.take();
         self.diverged = Some(Rc::new(Diverged { at, on, outer, ways: OnceCell::new() }));
@@ -99,8 +102,8 @@ impl Around {
 }
 
 impl Verifier<'_> {
-    /// The outermost place around a statement where threads of one of these groups may part; of any
-    /// threads where the groups are not known.
+    /// The outermost condition or loop around a statement where threads of one of these groups may
+    /// diverge. If `groups` is `None`, any threads of the block.
     pub(super) fn parts(&self, around: &Around, groups: Option<&[Vec<i64>]>) -> Option<Span> {
         let n = self.block(around)?;
         let mut places: Vec<&Diverged> = vec![];
@@ -117,15 +120,15 @@ impl Verifier<'_> {
                 rest.iter().all(|t| class(t) == class(first))
             })
         };
-        // Classes are divided further inward: where the innermost has the groups together, all
-        // have.
+        // Classes only get smaller inward: if each group is in one class in the innermost place, it
+        // is in all.
         if places.first().is_none_or(|d| together(d)) {
             return None;
         }
         places.iter().rev().find(|d| !together(d)).map(|d| d.at)
     }
 
-    /// Leaves those of some threads who may come to a statement.
+    /// Retains the threads that may reach a statement.
     pub(super) fn who_comes(&self, around: &Around, threads: &mut Vec<i64>) {
         let Some((d, n)) = around.diverged.as_deref().zip(self.block(around)) else { return };
         let Some(ways) = d.ways(self.p, n) else { return };
@@ -135,8 +138,8 @@ impl Verifier<'_> {
         threads.retain(comes);
     }
 
-    /// Threads of the block; -1, of which no thread is known, where symbols decide. None outside of
-    /// every condition.
+    /// The number of threads of the block; -1 if it depends on symbols, so that no thread is known.
+    /// `None` outside of all conditions and loops.
     fn block(&self, around: &Around) -> Option<i64> {
         around.diverged.as_ref()?;
         let size = |t: ThreadsId| self.p.threads[t].concat().to_fixed().map(|l| l.size());

@@ -1,4 +1,4 @@
-//! Exchanges of registers between the threads of a group.
+//! Register exchanges between the threads of a group.
 
 use super::state::Verifier;
 use crate::ast::SpecKind;
@@ -6,9 +6,9 @@ use crate::diag::{Code, Diagnostic};
 use crate::program::SpecId;
 
 impl Verifier<'_> {
-    /// V0218 for the `lane=` of a Shfl: a thread of the group, or a distance or mask that leads to
-    /// one. Hardware takes the low bits of what is larger (PTX ISA, Data Movement and Conversion
-    /// Instructions: shfl.sync).
+    /// V0218 for the `lane=` of a Shfl: it must be a thread of the group, or a distance or mask
+    /// that leads to one. The hardware ignores the high bits of larger numbers (PTX ISA, Data
+    /// Movement and Conversion Instructions: shfl.sync).
     pub(super) fn lane(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         let (SpecKind::Shfl(_), Some(lane), Some(exec)) = (spec.kind, spec.lane(), spec.exec)
@@ -21,10 +21,10 @@ impl Verifier<'_> {
         if (0..n).contains(&lane) {
             return;
         }
-        let text = format!("{} with lane {lane} in groups of {n} threads", spec.kind);
+        let text = format!("{} with lane {lane}, but groups have {n} threads", spec.kind);
         self.errors.push(
             Diagnostic::new(Code::Attribute, spec.span, text)
-                .label("no thread of a group is so far from another")
+                .label("the lane, distance or mask exceeds the group")
                 .help(format!("write a `lane=` from 0 to {}", n - 1)),
         );
     }

@@ -1,8 +1,9 @@
-//! Whether operands fit their spec where extents are symbols, or expressions of symbols.
+//! V0208 for extents over symbols: whether operands fit their spec for all values of the symbols.
 //!
-//! Extents that are known to be equal are taken for one. Where operands do not fit so, values of
-//! the symbols are looked for that all facts allow and with which the extents, which are numbers
-//! then, do not fit. What is refused has such values; what is not decided within the limits passes.
+//! First, extents that are provably equal are unified. If the operands then fit, they pass.
+//! Otherwise, a search looks for a counterexample: values that satisfy all facts, and for which the
+//! extents do not fit. The verifier refuses the spec only with a counterexample. Undecided cases
+//! pass.
 
 use super::state::{Asked, Verifier};
 use crate::ast::CmpOp;
@@ -10,26 +11,26 @@ use crate::expr::prove::{self, Budget};
 use crate::expr::{Dim, VarId};
 use crate::program::{Fact, Program, differences};
 
-/// Steps of one of them.
+/// The maximal number of steps of one proof.
 const MAX_PROOF_STEPS: usize = 10_000;
-/// Most of them for one spec.
+/// The maximal number of values that the search tries for one spec.
 const MAX_LOOKS_OF_ONE: usize = 1 << 11;
-/// Most different extents of one spec that are compared with each other.
+/// The maximal number of different extents of one spec that are compared.
 const MAX_COMPARED: usize = 16;
-/// Most symbols that get values for one spec.
+/// The maximal number of symbols that get values for one spec.
 const MAX_SYMBOLS: usize = 64;
-/// Most facts that are looked at for one spec.
+/// The maximal number of facts that are considered for one spec.
 const MAX_FACTS: usize = 64;
 
-/// What a symbol is.
+/// A symbol and its value.
 pub(super) type Value = (VarId, i64);
 
 impl Asked {
-    /// What a condition says of symbols alone where it holds, or where it does not.
+    /// The comparisons over symbols that follow if a condition holds, or if it does not.
     pub(super) fn of(p: &Program, cond: &[(Dim, CmpOp, Dim)], hold: bool) -> Option<Asked> {
         let known = |dim: Dim| p.arena.vars_of(dim).iter().all(|v| p.symbols.contains(v));
         let all: Vec<_> = cond.iter().filter(|(a, _, b)| known(*a) && known(*b)).copied().collect();
-        // Where one of several does not hold it may be one that is left out.
+        // A negated conjunction says nothing about a subset of its comparisons.
         let says = if hold { !all.is_empty() } else { all.len() == cond.len() };
         says.then_some(Asked { all, hold })
     }
@@ -39,7 +40,7 @@ impl Asked {
         self.all.iter().flat_map(both).flatten().collect()
     }
 
-    /// Whether it is so with these values; none where one is missing.
+    /// Whether it holds for these values; `None` if a value is missing.
     fn is_kept(&self, p: &Program, value: &dyn Fn(VarId) -> Option<i64>) -> Option<bool> {
         if self.vars(p).iter().any(|v| value(*v).is_none()) {
             return None;
@@ -52,7 +53,7 @@ impl Asked {
 }
 
 impl Verifier<'_> {
-    /// Extents with one of those that are known to be equal in the place of all of them.
+    /// Replaces provably equal extents by one of them.
     pub(super) fn unified(&mut self, shapes: &[Vec<Dim>], asked: &[Asked]) -> Vec<Vec<Dim>> {
         let mut kept: Vec<Dim> = vec![];
         let mut unified = shapes.to_vec();
@@ -69,7 +70,7 @@ impl Verifier<'_> {
         unified
     }
 
-    /// Whether two extents are proven to be equal.
+    /// Whether two extents are provably equal.
     pub(super) fn is_equal(&mut self, x: Dim, y: Dim, asked: &[Asked]) -> bool {
         if x == y {
             return true;
@@ -97,13 +98,13 @@ impl Verifier<'_> {
         equal
     }
 
-    /// Whether there is nothing left to decide more with.
+    /// Whether the budget of proofs is exhausted.
     pub(super) fn has_decided_enough(&self) -> bool {
         self.questions.proofs == 0
     }
 
-    /// Values of the symbols of extents, of which all is kept that is said and asked of them, with
-    /// which they do not fit.
+    /// A counterexample: values of the symbols in the extents that satisfy all facts and enclosing
+    /// conditions, and for which the operands do not fit.
     pub(super) fn misfit(
         &mut self,
         shapes: &[Vec<Dim>],
@@ -136,28 +137,29 @@ impl Verifier<'_> {
     }
 }
 
-/// The value that a symbol has.
+/// The value of a symbol.
 fn of(values: &[Value], symbol: VarId) -> Option<i64> {
     values.iter().find(|(v, _)| *v == symbol).map(|(_, n)| *n)
 }
 
 struct Search<'a> {
     p: &'a Program,
-    /// Those of extents, then those that facts connect with them.
+    /// The symbols of the extents, followed by symbols that facts connect to them.
     symbols: Vec<VarId>,
-    /// How many are those of extents.
+    /// The number of symbols of the extents.
     own: usize,
-    /// The facts about them.
+    /// The facts about these symbols.
     facts: Vec<&'a Fact>,
     asked: &'a [Asked],
-    /// What the first symbols are.
+    /// The values of the first symbols.
     values: Vec<Value>,
-    /// How many values may still be tried.
+    /// The number of values that may still be tried.
     looks: usize,
 }
 
 impl Search<'_> {
-    /// Finds the symbols on which those of the extents depend; not, where there are too many.
+    /// Collects the symbols and facts connected to the extents' symbols; returns false if there are
+    /// too many.
     fn connect(&mut self) -> bool {
         let of_fact = |fact: &Fact| {
             let sides = [fact.lhs, fact.rhs].map(|side| self.p.arena.vars_of(side));
@@ -187,8 +189,8 @@ impl Search<'_> {
         }
     }
 
-    /// Chooses values of all symbols, such that the extents do not fit. Recursion ends: each time
-    /// one more has a value.
+    /// Chooses values of all symbols for which the extents do not fit. The recursion ends because
+    /// each call adds a value.
     fn choose(&mut self, wrong: &dyn Fn(&[Value]) -> bool) -> bool {
         let at = self.values.len();
         if at == self.own && !wrong(&self.values) {
@@ -207,7 +209,7 @@ impl Search<'_> {
         false
     }
 
-    /// Whether all is kept that can be decided.
+    /// Whether no fact or condition fails for the values chosen so far.
     fn is_kept(&self) -> bool {
         let value = |v| of(&self.values, v);
         let kept = |fact: &&Fact| matches!(fact.holds(self.p, &value), Ok(None | Some(true)));
@@ -215,17 +217,17 @@ impl Search<'_> {
             && self.asked.iter().all(|asked| asked.is_kept(self.p, &value) != Some(false))
     }
 
-    /// Values of a symbol to try: those that no other one has are the first.
+    /// Candidate values of a symbol. Those that no other symbol has come first.
     fn candidates(&self, symbol: VarId) -> Vec<i64> {
-        /// Small ones, and some of which tiles are made.
+        /// Small numbers, primes, and common tile sizes.
         const SOME: [i64; 12] = [5, 7, 11, 13, 17, 64, 100, 128, 1000, 1024, 4096, 65536];
-        /// How many of the least are tried.
+        /// The number of smallest values to try.
         const FEW: i64 = 8;
         let info = self.p.arena.var_info(symbol);
         let (lo, hi, div) = (info.lo, info.hi, info.div.max(1));
         let up = |v: i64| info.multiple_from(v);
         let mut near: Vec<i64> = self.values.iter().rev().map(|(_, n)| *n).collect();
-        // What facts compare it with.
+        // The values that facts compare it with.
         let value = |v| of(&self.values, v);
         for fact in &self.facts {
             for (own, other) in [(fact.lhs, fact.rhs), (fact.rhs, fact.lhs)] {

@@ -1,8 +1,8 @@
-//! V0209 of tensors of the caller that are written, whose extents or strides are symbols.
+//! V0209 for written tensors of the caller whose extents or strides contain symbols.
 //!
-//! Refused are those for which values of the symbols are found that all facts allow and with which
-//! two coordinates share an element. Most layouts need no search: strides that are the products of
-//! the extents before them, and those that facts keep apart.
+//! A tensor is refused if a search finds values of the symbols that satisfy all facts, and for
+//! which two coordinates share an element. Most layouts need no search: their strides are the
+//! products of the preceding extents, or facts prove that their modes do not overlap.
 
 use super::extents::Value;
 use super::state::Verifier;
@@ -13,18 +13,18 @@ use crate::layout::Layout;
 use crate::program::TensorId;
 use crate::span::Span;
 
-/// Steps of one proof that a stride is beyond what smaller ones reach.
+/// The maximal number of steps of one proof that a stride exceeds the reach of smaller ones.
 const MAX_PROOF_STEPS: usize = 10_000;
-/// Most modes that are put in order.
+/// The maximal number of modes that are sorted.
 const MAX_MODES: usize = 8;
-/// Most elements that are enumerated with values of symbols.
+/// The maximal number of elements that are enumerated for given values of symbols.
 const MAX_ENUMERATED: i64 = 1 << 12;
 
 /// An extent and a stride.
 type Mode = (Dim, Dim);
 
 impl Verifier<'_> {
-    /// V0209 for a whole tensor of the caller; said once of each.
+    /// V0209 for a whole tensor of the caller; reported once per tensor.
     pub(super) fn written_over_symbols(&mut self, t: TensorId, span: Span) {
         let p = self.p;
         let tensor = &p.tensors[t];
@@ -44,21 +44,23 @@ impl Verifier<'_> {
         let name = p.tensor_name(t);
         let said: Vec<String> =
             values.iter().map(|(v, n)| format!("{} = {n}", p.arena.var_info(*v).name)).collect();
-        let message =
-            format!("two coordinates of {name} share an element where {}, say", said.join(", "));
-        let own = "give every mode of a written tensor a stride of its own";
+        let message = format!(
+            "two coordinates of {name} share an element, for example if {}",
+            said.join(", ")
+        );
+        let own = "choose strides so that no two coordinates of a written tensor share an element";
         let help = match self.apart(modes, &values) {
             Some(fact) => format!("state `where {fact}`, or {own}"),
             None => own.to_owned(),
         };
         self.errors.push(
             Diagnostic::new(Code::NotInjective, span, message)
-                .label(format!("{name} is written, and is {}", layout.display_in(&p.arena)))
+                .label(format!("{name} is written, with layout {}", layout.display_in(&p.arena)))
                 .help(help),
         );
     }
 
-    /// Whether each stride is the product of the extents of modes with smaller ones.
+    /// Whether each stride is the product of the extents of the modes with smaller strides.
     fn is_compact(&self, modes: &[Mode]) -> bool {
         let (mut left, mut next) = (modes.to_vec(), Dim::Const(1));
         while let Some(at) = left.iter().position(|(_, stride)| *stride == next) {
@@ -69,8 +71,8 @@ impl Verifier<'_> {
         left.is_empty()
     }
 
-    /// Whether facts say that each stride is beyond what smaller ones reach, where the last mode or
-    /// the first has the smallest.
+    /// Whether facts prove that each stride exceeds the reach of the smaller ones, if strides
+    /// increase from the last mode to the first, or from the first to the last.
     fn is_nested(&mut self, modes: &[Mode]) -> bool {
         let backwards: Vec<Mode> = modes.iter().rev().copied().collect();
         [&backwards, modes].into_iter().any(|modes| {
@@ -89,15 +91,15 @@ impl Verifier<'_> {
         prove::proves(&p.arena, (less, more, 0), facts, &mut Budget::new(MAX_PROOF_STEPS))
     }
 
-    /// The first fact that does not hold with these values, and with which modes would be apart,
-    /// from the smallest stride on; none where it never holds.
+    /// The first violated fact that would separate the modes, in order of increasing strides for
+    /// these values. `None` if no value of the symbols satisfies the fact.
     fn apart(&mut self, mut modes: Vec<Mode>, values: &[Value]) -> Option<String> {
         let cx = &self.p.arena;
         let value = |d: Dim| {
             let of = |v| values.iter().find(|(own, _)| *own == v).map(|(_, n)| *n);
             cx.eval(d, &of).ok()
         };
-        // Later modes are the inner ones where strides are equal.
+        // For equal strides, later modes are the inner ones.
         modes.reverse();
         modes.sort_by_key(|(_, stride)| value(*stride));
         let mut reach = Dim::Const(1);
@@ -113,7 +115,8 @@ impl Verifier<'_> {
     }
 }
 
-/// Whether a layout of these extents and strides is injective, as far as a short look says.
+/// Whether a layout of these extents and strides is injective. Layouts with too many elements count
+/// as injective.
 fn is_injective(shapes: &[Vec<i64>]) -> bool {
     let [extents, strides] = shapes else { return true };
     if extents.contains(&0) {

@@ -1,42 +1,44 @@
-//! Checks that a program is well formed. Collects all errors, up to [`crate::limits::MAX_ERRORS`];
-//! never panics on a resolved program.
+//! The verifier: checks that a program is well formed. It collects all errors, up to
+//! [`crate::limits::MAX_ERRORS`], and never panics on a resolved program.
 //!
-//! - V0206 operands lie in memories that their spec can use.
-//! - V0207 scalar types fit the spec.
-//! - V0208 shapes fit the spec: MatMul A\[m,k\], B\[k,n\], C\[m,n\], optional batch first; the
-//!   others mode by mode, where an input of a Move or a BinaryPointwise of the same rank may have
-//!   extent 1 for all. Extents over symbols fit whatever values the symbols have.
-//! - V0209 a written tensor in GL or SH maps no two coordinates to one element, whatever values the
-//!   symbols have.
+//! - V0206 the spec can use operands in their memories.
+//! - V0207 the spec can use operands of their scalar types.
+//! - V0208 the shapes fit the spec. A MatMul has A\[m,k\], B\[k,n\], C\[m,n\], optionally with
+//!   leading batches. Other specs compare mode by mode; an input of a Move or a BinaryPointwise
+//!   that has the same rank may have extent 1 in any mode. Extents over symbols must fit for all
+//!   values of the symbols.
+//! - V0209 a written tensor in GL or SH maps no two coordinates to one element, for all values of
+//!   the symbols.
 //! - V0210 registers are compact: every register of a buffer is used once.
 //! - V0213 a nested spec runs on its kernel's blocks, and on threads of the enclosing spec.
-//! - V0214 thread tensors hold distinct threads, and coordinates can be computed from the index.
+//! - V0214 thread tensors contain distinct threads, and the index of a thread determines its
+//!   coordinates.
 //! - V0215 a thread-value layout covers its tensor exactly; replicated values have stride 0.
 //! - V0217 the number of operands fits the spec.
-//! - V0218 attributes have values that the spec can use, and that its body does not contradict.
-//! - V0220 barriers stand where the whole block, all named threads, or all of each thread's own
-//!   group pass.
-//! - V0222 pinned allocations do not overlap unless one reuses the other.
+//! - V0218 the spec can use the values of its attributes, and its body does not contradict them.
+//! - V0220 all threads of a barrier reach it: the whole block, all named threads, or all threads of
+//!   each thread's own group.
+//! - V0222 pinned allocations do not overlap, unless one reuses the other.
 //! - V0224 an alignment covers the period of its swizzle.
-//! - V0227 a body writes only the outputs of its spec and what it allocates, and reads only its
-//!   operands and what it allocates.
-//! - V0228 a synchronization statement names as many mbarriers as it takes.
-//! - V0229 mbarriers lie in SH and are touched by synchronization statements alone.
-//! - V0230 boxes of a tensor map are operands of leaves that copy.
-//! - V0231 views of other blocks' shared memory name a block of the cluster, and are used by
+//! - V0227 a body writes only outputs of its spec and its own allocations. It reads only operands
+//!   of its spec and its own allocations.
+//! - V0228 a synchronization statement names as many mbarriers as its operation takes.
+//! - V0229 mbarriers are in SH, and only synchronization statements use them.
+//! - V0230 only leaves that copy have boxes of a tensor map as operands.
+//! - V0231 views of other blocks' shared memory name a block of the cluster, and are operands of
 //!   leaves.
-//! - V0242 a swizzle moves whole elements, and none out of its buffer.
+//! - V0242 a swizzle moves whole elements, and moves no element out of its buffer.
 //!
-//! Names, ranks, tiles, index ranges and written types (V0201 to V0205, V0211, V0212, V0216, V0219,
-//! V0221, V0223) are checked where views are inferred, and `means` blocks (V0232) where they are
-//! resolved, in [`crate::resolve`].
-//! Not checked here: whether an atom exists (`decompose`), races between threads and whether a body
-//! computes what its spec means (`simulate`).
+//! [`crate::resolve`] checks names, ranks, tiles, index ranges and stated types while it infers
+//! views (V0201 to V0205, V0211, V0212, V0216, V0219, V0221, V0223), and `means` blocks (V0232).
+//! `decompose` checks that atoms exist. `simulate` checks races between threads, and that a body
+//! computes the meaning of its spec.
 
 mod attributes;
 mod cluster;
 mod diverged;
 mod exchange;
+mod executors;
 mod extents;
 mod injective;
 mod operands;
@@ -44,7 +46,6 @@ mod places;
 mod state;
 mod storage;
 mod sync;
-mod who;
 
 pub(crate) use operands::{NAN_OF_FLOATS, no_literal};
 
@@ -56,7 +57,7 @@ use crate::span::Span;
 use state::{Around, Asked, Parting, Questions, Verifier};
 use std::collections::HashSet;
 
-/// Every violation of the invariants above, in text order; empty for a well-formed program.
+/// All violations of the invariants above, in text order; empty for a well-formed program.
 #[must_use]
 pub fn verify(program: &Program) -> Diagnostics {
     let (errors, questions) = (Diagnostics::default(), Questions::default());
@@ -101,7 +102,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// The statements of a spec's body.
+    /// Verifies the statements of a spec's body.
     fn body(&mut self, id: SpecId, around: &Around) {
         let spec = &self.p.specs[id];
         let buffer = |t| self.p.tensors[t].buffer;

@@ -1,4 +1,4 @@
-//! V0206, V0207, V0208, V0217, V0218: whether operands fit their spec.
+//! V0206, V0207, V0208, V0217, V0218: operands must fit their spec.
 
 use super::extents::Value;
 use super::state::{Asked, Verifier};
@@ -9,14 +9,13 @@ use crate::program::{Operand, Program, SpecId, TensorId};
 use crate::scalar::Scalar;
 use std::fmt::Display;
 
-/// What to write where `minimum` or `maximum` is one of integers.
-pub(crate) const NAN_OF_FLOATS: &str =
-    "write `min` or `max`: integers have no NaN that could be kept";
+/// The help for `minimum` or `maximum` of integers.
+pub(crate) const NAN_OF_FLOATS: &str = "write `min` or `max`: integers have no NaN";
 
-/// What is wrong with a literal beside a tensor of a type, and what to do.
+/// The message and help for a literal that the type of the tensor beside it cannot represent.
 pub(crate) fn no_literal(number: f64, scalar: Scalar) -> (String, &'static str) {
-    let help = "write a number that the type has, or convert the tensor by `cast`";
-    (format!("{number} is no number of {scalar}"), help)
+    let help = "write a number that the type can represent, or convert the tensor with `cast`";
+    (format!("{scalar} cannot represent {number}"), help)
 }
 
 impl Verifier<'_> {
@@ -32,12 +31,12 @@ impl Verifier<'_> {
                     Code::Arity,
                     spec.span,
                     format!(
-                        "{} takes {i} operand{} and gives 1, here are {n_in} and {n_out}",
+                        "{} takes {i} input{} and 1 output, found {n_in} and {n_out}",
                         name(spec.kind),
                         plural(i)
                     ),
                 )
-                .label(format!("{n_in} before `->`, {n_out} behind it"))
+                .label(format!("{n_in} before `->`, {n_out} after it"))
                 .help(format!("write `{}`", usage(spec.kind))),
             );
             return;
@@ -47,15 +46,16 @@ impl Verifier<'_> {
                 Code::Arity,
                 spec.span,
                 "a generic `Spec` has neither a `means` block nor a body",
-                "say what it computes, `means { .. }`, or name the computation: Move, MatMul, ...",
+                "state its meaning, `means { .. }`, or write the computation: Move, MatMul, ...",
             );
         }
         if spec.kind == SpecKind::Iota {
             self.error(
                 Code::Placement,
                 spec.span,
-                "an Iota stands in `means` blocks only",
-                "fill a tensor by threads that know their `indices()`, or pass coordinates as an input tensor",
+                "an Iota is allowed in `means` blocks only",
+                "let threads fill a tensor from their `indices()`, or pass coordinates as an \
+                 input tensor",
             );
         }
         for (i, input) in spec.inputs.iter().enumerate() {
@@ -64,7 +64,7 @@ impl Verifier<'_> {
             let constant = numbers == Numbers::Beside && spec.input_tensors().next().is_some();
             if number != (numbers == Numbers::Alone) && !(number && constant) {
                 let (found, wanted) = match (number, numbers) {
-                    (true, Numbers::Beside) => ("a number", "a tensor beside one number"),
+                    (true, Numbers::Beside) => ("a number", "at most one number and a tensor"),
                     (true, _) => ("a number", "a tensor"),
                     (false, _) => ("a tensor", "a number"),
                 };
@@ -76,7 +76,7 @@ impl Verifier<'_> {
                     )
                     .label(format!("{} takes {wanted} there", name(spec.kind)))
                     .help(match number {
-                        true => "fill a tensor with the number by an Init, and name the tensor"
+                        true => "fill a tensor with the number, with an Init, and use the tensor"
                             .to_owned(),
                         false => format!("write `{}`", usage(spec.kind)),
                     }),
@@ -97,13 +97,13 @@ impl Verifier<'_> {
         self.lane(id);
     }
 
-    /// V0218 for the `valid=` of a Move: a number of its elements, whatever the indices are.
+    /// V0218 for the `valid=` of a Move: at most its number of elements, for all values of indices.
     fn valid(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         let Some(valid) = spec.valid else { return };
         if spec.body.is_some() {
-            let help = "give it to the Moves of the body";
-            let message = "`valid=` stands at a Move with a body";
+            let help = "write it at the Moves of the body";
+            let message = "`valid=` is not allowed at a Move with a body";
             return self.error(Code::Attribute, spec.span, message, help);
         }
         let Some(Operand::Tensor(source)) = spec.inputs.first() else { return };
@@ -111,20 +111,20 @@ impl Verifier<'_> {
         let Some(n) = size.and_then(Dim::as_const) else { return };
         let (least, most) = self.p.arena.range(valid);
         if least.is_none_or(|l| l < 0) || most.is_none_or(|m| m > n) {
-            let message = format!("`valid=` is not known to be from 0 to {n}");
-            let help = "bound it: `valid=max(0, min(8, N - k))`, say";
+            let message = format!("cannot prove that `valid=` is between 0 and {n}");
+            let help = "bound it, for example `valid=max(0, min(8, N - k))`";
             self.error(Code::Attribute, spec.span, message, help);
         }
     }
 
-    /// V0207 for a literal that is no number of the type beside it.
+    /// V0207 for a literal that the type beside it cannot represent.
     fn literal(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         let beside = spec.input_tensors().next().or(spec.outputs.first().copied());
         let Some(scalar) = beside.map(|t| self.p.scalar_of(t)) else { return };
         let wrong = |o: &&Operand| matches!(o, Operand::Number(n) if !scalar.takes(*n));
         if scalar == Scalar::Mbarrier {
-            // Refused whatever stands there.
+            // `no_mbarriers` refuses the spec.
             return;
         }
         if let Some(Operand::Number(n)) = spec.inputs.iter().find(wrong) {
@@ -143,8 +143,8 @@ impl Verifier<'_> {
         let message = match spec.kind {
             SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::Shfl(_) if ins[0] != out => {
                 Some((
-                    format!("a {} from {} to {out} keeps no type", name(spec.kind), ins[0]),
-                    "convert with `cast`, or name a tensor of the same type",
+                    format!("a {} from {} to {out}", name(spec.kind), ins[0]),
+                    "convert with `cast`, or use a tensor of the same type",
                 ))
             }
             SpecKind::MatMul | SpecKind::MatMulSet
@@ -152,15 +152,15 @@ impl Verifier<'_> {
             {
                 Some((
                     format!("a MatMul of {} by {}", ins[0], ins[1]),
-                    "convert one with `cast`: both factors have one scalar type, save \
-                     integers or floats of up to 8 bits, which may differ in sign or format",
+                    "convert one with `cast`: both factors must have one scalar type, except that \
+                     integers or floats of up to 8 bits may differ in sign or format",
                 ))
             }
             SpecKind::MatMul | SpecKind::MatMulSet
                 if spec.acc.is_some_and(|a| a.is_float() != ins[0].is_float()) =>
             {
                 Some((
-                    format!("a MatMul of {} accumulates in another kind of number", ins[0]),
+                    format!("a MatMul of {} accumulates in another kind of type", ins[0]),
                     "accumulate floats in a float type and integers in an integer type",
                 ))
             }
@@ -170,7 +170,7 @@ impl Verifier<'_> {
                 Some((
                     format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
                     match out == Scalar::Bool {
-                        true => "give all inputs one scalar type, by `cast`",
+                        true => "give all inputs one scalar type, with `cast`",
                         false => "make the output `bool`, and the inputs of one scalar type",
                     },
                 ))
@@ -188,7 +188,7 @@ impl Verifier<'_> {
             }
             SpecKind::Binary(op) if !op.compares() && ins.iter().any(|s| *s != out) => Some((
                 format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
-                "convert with `cast`: all operands have one scalar type",
+                "convert with `cast`: all operands must have one scalar type",
             )),
             SpecKind::Unary(UnaryOp::Cast) if ins[0] == out => Some((
                 format!("a cast from {out} to {out} converts nothing"),
@@ -196,7 +196,7 @@ impl Verifier<'_> {
             )),
             SpecKind::Unary(op) if op != UnaryOp::Cast && ins[0] != out => Some((
                 format!("a {} from {} to {out}", name(spec.kind), ins[0]),
-                "convert with `cast`: both operands have one scalar type",
+                "convert with `cast`: both operands must have one scalar type",
             )),
             SpecKind::Reduction(op) if op.keeps_nan() && !ins[0].is_float() => {
                 Some((format!("a {} of {}", name(spec.kind), ins[0]), NAN_OF_FLOATS))
@@ -209,7 +209,7 @@ impl Verifier<'_> {
             {
                 Some((
                     format!("a {} of {}", name(spec.kind), ins[0]),
-                    "choose sum, prod, min or max: bits are reduced of integers only",
+                    "use sum, prod, min or max: only integers have bitwise reductions",
                 ))
             }
             _ => None,
@@ -219,8 +219,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// V0208, where operands denote logical tensors. Operands of an atom are compared by the atom
-    /// itself.
+    /// V0208 for operands that are logical tensors. Operands of atoms are compared with the atom
+    /// elsewhere.
     fn shapes(&mut self, id: SpecId, asked: &[Asked]) {
         let p = self.p;
         let spec = &p.specs[id];
@@ -229,7 +229,8 @@ impl Verifier<'_> {
             .input_tensors()
             .chain(spec.outputs.iter().copied())
             .any(|t| p.is_private(t) && collective);
-        // An atom compares what one thread, or a group with registers of its own, gives it.
+        // Operands of one thread, or of a group with private registers, are fragments that the atom
+        // defines.
         if spec.body.is_none() && (spec.atom.is_some() && !collective || fragments) {
             return;
         }
@@ -244,13 +245,13 @@ impl Verifier<'_> {
             self.error(
                 Code::MemoryMismatch,
                 spec.span,
-                "a value without memory is an operand of a spec with a body",
-                "give it a memory, or leave the body to the solver",
+                "an operand of a spec with a body has no memory",
+                "state its memory, or remove the body and let the solver decompose the spec",
             );
         }
     }
 
-    /// V0208 where operands of these extents, the output last, do not fit the spec.
+    /// V0208 for operands with these extents; the output is last.
     fn fit(&mut self, id: SpecId, shapes: &[Vec<Dim>], asked: &[Asked]) {
         let p = self.p;
         let (kind, axes) = (p.specs[id].kind, p.specs[id].axes());
@@ -281,7 +282,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whether these are two symbols of which nothing says that they are equal.
+    /// Whether these are two symbols that are not known to be equal.
     fn unsaid(&mut self, x: Dim, y: Dim, asked: &[Asked]) -> bool {
         let is_symbol = |d| self.p.arena.var_id(d).is_some_and(|v| self.p.symbols.contains(&v));
         is_symbol(x) && is_symbol(y) && !self.is_equal(x, y, asked) && !self.has_decided_enough()
@@ -307,8 +308,8 @@ impl Verifier<'_> {
         );
     }
 
-    /// The same of extents over symbols: with values with which they do not fit, and two of them
-    /// that differ.
+    /// Refuses extents over symbols, with values for which they do not fit, and two extents that
+    /// differ.
     fn refuse_symbols(
         &mut self,
         id: SpecId,
@@ -334,7 +335,7 @@ impl Verifier<'_> {
             let of_pair = |(v, _): &&Value| about.as_ref().is_none_or(|vars| vars.contains(v));
             let one = |(v, n): &Value| format!("{} = {n}", p.arena.var_info(*v).name);
             let values: Vec<String> = values.iter().filter(of_pair).map(one).collect();
-            format!("; they differ where {}, say", values.join(", "))
+            format!("; they differ, for example, if {}", values.join(", "))
         });
         let fact = pair.and_then(|(_, x, y)| p.may_state_equal(x, y));
         let state = fact.map_or(String::new(), |fact| format!("state `where {fact}`, or "));
@@ -362,7 +363,7 @@ impl Verifier<'_> {
         );
     }
 
-    /// Extents of all modes, outermost level first.
+    /// The extents of all modes, outermost level first.
     fn extents(&self, t: TensorId) -> Option<Vec<Dim>> {
         let modes = self.p.tensors[t].concat().modes();
         modes.iter().map(|m| m.size_in(&self.p.arena).ok()).collect()
@@ -383,12 +384,12 @@ impl Verifier<'_> {
     }
 }
 
-/// An extent: a number, or what may hold symbols.
+/// An extent: a number, or an expression over symbols.
 trait Extent: Copy + PartialEq {
     const ONE: Self;
-    /// How many elements there are; none where that is not counted.
+    /// The number of elements; `None` if unknown.
     fn size(extents: &[Self]) -> Option<i64>;
-    /// As text.
+    /// The extent as text.
     fn shown(self, program: &Program) -> String;
 }
 
@@ -412,7 +413,7 @@ impl Extent for Dim {
     }
 }
 
-/// Whether operands fit a spec, of which the output is the last.
+/// Whether operands fit a spec; the last shape is the output.
 fn fits<E: Extent>(kind: SpecKind, axes: Option<&[usize]>, shapes: &[Vec<E>]) -> bool {
     let Some((out, ins)) = shapes.split_last() else { return true };
     let alike = |i: &Vec<E>| same_shape(i, out);
@@ -429,8 +430,7 @@ fn fits<E: Extent>(kind: SpecKind, axes: Option<&[usize]>, shapes: &[Vec<E>]) ->
     }
 }
 
-/// The extents that would have to be equal one by one, where operands have the modes for that.
-/// Those of a MatMul have names.
+/// The pairs of extents that must be equal, if the ranks fit. The pairs of a MatMul have names.
 fn pairs(
     kind: SpecKind,
     axes: Option<&[usize]>,
@@ -459,7 +459,7 @@ fn pairs(
     }
 }
 
-/// The extents without those of the axes, and with 1 for these.
+/// The extents without the axes, and the extents with 1 at the axes.
 fn reduced<E: Extent>(from: &[E], axes: &[usize]) -> (Vec<E>, Vec<E>) {
     let modes = || from.iter().enumerate();
     let kept = modes().filter(|(i, _)| !axes.contains(i)).map(|(_, n)| *n).collect();
@@ -467,8 +467,8 @@ fn reduced<E: Extent>(from: &[E], axes: &[usize]) -> (Vec<E>, Vec<E>) {
     (kept, ones)
 }
 
-/// Whether the output has the other modes, or 1 for those of the axes; none where these are no
-/// modes.
+/// Whether the output lacks the reduced modes, or has extent 1 there; `None` if an axis is not a
+/// mode.
 fn reduction_fits<E: Extent>(from: &[E], axes: &[usize], to: &[E]) -> Option<bool> {
     if axes.iter().any(|a| *a >= from.len()) {
         return None;
@@ -477,12 +477,13 @@ fn reduction_fits<E: Extent>(from: &[E], axes: &[usize], to: &[E]) -> Option<boo
     Some(to == kept || to == ones)
 }
 
-/// Whether factors of two types may be multiplied: small ones of one kind and width, `i4` by `u4`.
+/// Whether a MatMul takes factors of two different types: up to 8 bits, of equal width, both
+/// integers or both floats; for example, `i4` and `u4`.
 fn multiply_mixed(a: Scalar, b: Scalar) -> bool {
     a.bits() <= 8 && a.bits() == b.bits() && a.is_float() == b.is_float()
 }
 
-/// A[m,k], B[k,n], C[m,n]; all scalars; or with leading batch modes.
+/// Whether the shapes are A[m,k], B[k,n], C[m,n], also with equal leading batches, or all scalars.
 fn matmul_fits<E: Extent>(a: &[E], b: &[E], c: &[E]) -> bool {
     match (a, b, c) {
         ([], [], []) => true,
@@ -493,10 +494,10 @@ fn matmul_fits<E: Extent>(a: &[E], b: &[E], c: &[E]) -> bool {
     }
 }
 
-/// What to write instead of a second factor that is declared as it is stored.
+/// The help for a second factor that is declared in the order of its storage.
 fn exchanged(k: &dyn Display, n: &dyn Display) -> String {
     format!(
-        "view B as [{k},{n}]: B stored N×K is a view with exchanged strides, `[({k},{n}):(1,{k})]`"
+        "view B as [{k},{n}]: if B is stored as N×K, exchange its strides, `[({k},{n}):(1,{k})]`"
     )
 }
 
@@ -511,29 +512,31 @@ fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
         && a.len() == b.len()
         && (&a[..a.len() - 2], a.len()) != (&b[..b.len() - 2], c.len())
     {
-        return "give all operands the same batches, or write a `Spec` that means `matmul(..)`, which broadcasts batches of 1"
+        return "give all operands the same batches, or write a `Spec` that means `matmul(..)`, \
+                which broadcasts batches of extent 1"
             .to_owned();
     }
-    format!("make A[m,k], B[k,n] and C[m,n] agree: here are {a:?}, {b:?} and {c:?}")
+    format!("make A[m,k], B[k,n] and C[m,n] agree: they are {a:?}, {b:?} and {c:?}")
 }
 
-/// The help for operands that do not fit elementwise; `out` are the extents of the output.
+/// The help for operands that do not fit elementwise; `out` is the shape of the output.
 fn elementwise_help(rule: ExtentRule, out: &str) -> String {
     match rule {
         ExtentRule::Broadcast => format!(
-            "give the inputs the extents {out}; a mode of extent 1 is broadcast, and so is what \
-             has no modes. A vector takes the place of a mode by a view, `.reshape([1,N]:[0,1])`"
+            "give the inputs the extents {out}, or 1 to broadcast a mode; a tensor without modes \
+             is broadcast, too. To add modes to a vector, use a view: `.reshape([1,N]:[0,1])`"
         ),
         _ => format!("give all operands the same extents, such as {out}"),
     }
 }
 
-/// A spec of the kind as text has it, without who executes it.
+/// An example of a spec of this kind, without executor.
 fn usage(kind: SpecKind) -> String {
     format!("{kind} {}", kind.operands())
 }
 
-/// Equal mode by mode, up to modes of extent 1; or one of them one-dimensional and as large.
+/// Whether shapes are equal except for modes of extent 1, or one of them is one-dimensional with
+/// the same number of elements.
 fn same_shape<E: Extent>(a: &[E], b: &[E]) -> bool {
     let real = |s: &[E]| s.iter().copied().filter(|n| *n != E::ONE).collect::<Vec<_>>();
     let (a, b) = (real(a), real(b));
@@ -541,17 +544,17 @@ fn same_shape<E: Extent>(a: &[E], b: &[E]) -> bool {
     a == b || ((a.len() <= 1 || b.len() <= 1) && as_large())
 }
 
-/// Modes of extent 1 are broadcast where the rank is the same, and so is a tensor without modes.
+/// Whether an input is broadcast: equal rank with some extents 1, or no modes.
 fn stands_for<E: Extent>(a: &[E], out: &[E]) -> bool {
     a.is_empty() || a.len() == out.len() && a.iter().zip(out).all(|(a, n)| a == n || *a == E::ONE)
 }
 
-/// `f32 and f16`
+/// A list as text: `f32 and f16`.
 fn listed(scalars: &[Scalar]) -> String {
     scalars.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
-/// The spec's name in the text format.
+/// The name of the spec in the text format.
 fn name(kind: SpecKind) -> String {
     kind.to_string()
 }

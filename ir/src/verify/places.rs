@@ -1,4 +1,4 @@
-//! V0227 and V0209: what a body may touch, and how.
+//! V0227 and V0209: the accesses of a body.
 
 use super::state::{Around, Verifier};
 use crate::diag::{Code, Diagnostic};
@@ -11,8 +11,8 @@ impl Verifier<'_> {
     pub(super) fn access(&mut self, id: SpecId, around: &Around) {
         let spec = &self.p.specs[id];
         for t in spec.input_tensors() {
-            // Coordinates are everybody's, and numbers of the caller everybody's in a kernel that
-            // names them.
+            // Every spec may use coordinates. In a kernel with a number of the caller as operand,
+            // every spec may use the number.
             let buffer = self.p.buffer_of(t);
             if buffer.is_number() {
                 let number = self.p.tensors[t].buffer;
@@ -46,7 +46,7 @@ impl Verifier<'_> {
             let buffer = self.p.tensors[t].buffer;
             let of = &self.p.buffers[buffer];
             if of.memory.is_some_and(|m| !m.is_writable()) || of.gather.is_some() {
-                // Nobody writes these, which is said elsewhere.
+                // `written` refuses these outputs.
                 continue;
             }
             if !around.writable.contains(&buffer) {
@@ -55,8 +55,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// V0227 for operands of a kernel that are found through tensors which it does not name: nobody
-    /// would give it these.
+    /// V0227 for indexed operands of a kernel. The caller must pass both tensors, the elements and
+    /// the coordinates, so both must be operands.
     pub(super) fn found_through(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         let named = |b: BufferId| spec.input_tensors().any(|t| self.p.tensors[t].buffer == b);
@@ -69,7 +69,7 @@ impl Verifier<'_> {
         let name = spec.name.as_ref().map_or(String::new(), |n| format!("@{n} "));
         let outputs: Vec<String> = spec.outputs.iter().map(|t| self.p.tensor_name(*t)).collect();
         let to = outputs.first().map_or("%out", String::as_str);
-        // The mode along which the coordinates are.
+        // The mode that the coordinates index.
         let whole = self.p.tensors[self.p.buffers[gather.source].tensor].concat();
         let along = |m: &Layout<Dim>| {
             m.stride().flatten().iter().any(|s| s.as_const() == Some(gather.stride))
@@ -79,13 +79,14 @@ impl Verifier<'_> {
             .map(|m| if m == mode { format!("%{index}") } else { "_".to_owned() })
             .collect();
         let message = format!(
-            "an operand is indexed by `%{index}`, and the kernel does not name both tensors"
+            "an operand is indexed by `%{index}`, but the kernel does not name both tensors"
         );
         self.errors.push(
             Diagnostic::new(Code::ReadOnly, spec.span, message)
-                .label(format!("elements of `%{source}` at rows of `%{index}`"))
+                .label(format!("elements of `%{source}` at the coordinates in `%{index}`"))
                 .help(format!(
-                    "name `%{source}` and `%{index}`, and index within: `Spec {name}(%{source}, %{index}) -> ({}) means \
+                    "name `%{source}` and `%{index}` as inputs, and index inside the spec: \
+                     `Spec {name}(%{source}, %{index}) -> ({}) means \
                      {{ {to} = move(%{source}[{}]) }}`",
                     outputs.join(", "),
                     picks.join(", "),
@@ -93,7 +94,8 @@ impl Verifier<'_> {
         );
     }
 
-    /// V0239 for coordinates that the kernel itself writes: who checks them, checks them before it.
+    /// V0239 for coordinates that the kernel itself writes: they must be checked before the kernel
+    /// starts.
     fn written_coordinates(&mut self, index: BufferId, span: Span, around: &Around) {
         let kernel = &self.p.specs[around.kernel];
         if !kernel.outputs.iter().any(|t| self.p.tensors[*t].buffer == index) {
@@ -104,16 +106,16 @@ impl Verifier<'_> {
             Diagnostic::new(
                 Code::DataIndex,
                 span,
-                format!("`%{name}` is an index here, and the kernel writes it"),
+                format!("`%{name}` is used as an index, but this kernel writes it"),
             )
             .label(format!("indexed by `%{name}`"))
             .related(kernel.span, format!("`%{name}` is an output of the kernel"))
-            .help("write it in a kernel before this one: its range is checked between them"),
+            .help("write it in an earlier kernel: its range is checked between the kernels"),
         );
     }
 
-    /// An element that is a number: of a tensor that the spec around names, and the kernel does not
-    /// write.
+    /// Checks the tensor of a number read from memory: the enclosing spec must name it, and the
+    /// kernel must not write it.
     pub(super) fn element(&mut self, t: TensorId, span: Span, around: &Around) {
         let buffer = self.p.tensors[t].buffer;
         self.written_coordinates(buffer, span, around);
@@ -123,7 +125,7 @@ impl Verifier<'_> {
         self.stray_buffer(buffer, span, around, ("statement", "reads"));
     }
 
-    /// V0227 for a buffer that is found through another tensor, or of which an element is a number.
+    /// V0227 for a buffer that an indexed operand or a number read from memory uses.
     fn stray_buffer(
         &mut self,
         id: BufferId,
@@ -174,24 +176,25 @@ impl Verifier<'_> {
                 Diagnostic::new(
                     Code::DataIndex,
                     span,
-                    "elements that a tensor indexes are written",
+                    "the written elements are indexed by a tensor",
                 )
-                .label("two coordinates may name one element")
+                .label("two coordinates may be the same element")
                 .help(
-                    "write one row after the other: in a loop over `r` read `@n = %rows[r]`, and write the row's tile, \
-                     `Move.add (%x) -> (%Y.tile([1,D])[@n, 0])`; Move.add is atomic, so that rows may come twice",
+                    "write the rows one by one: in a loop over `r`, read `@n = %rows[r]` and write \
+                     the tile of the row, `Move.add (%x) -> (%Y.tile([1,D])[@n, 0])`; Move.add is \
+                     atomic, so rows may occur twice",
                 ),
             );
             return;
         }
         if buffer.memory.is_some_and(|m| !m.is_writable()) {
             let what = match buffer.is_computed() {
-                true => "coordinates are written",
-                false => "a number of the caller is written",
+                true => "the output of a spec is a tensor of coordinates",
+                false => "the output of a spec is a number that the caller passes",
             };
             self.errors.push(
                 Diagnostic::new(Code::MemoryMismatch, span, what)
-                    .label(format!("`%{}` is only read", buffer.name))
+                    .label(format!("`%{}` is read-only", buffer.name))
                     .help("write another tensor"),
             );
             return;
@@ -202,8 +205,8 @@ impl Verifier<'_> {
         let Some(layout) = tensor.concat().to_fixed() else {
             return self.written_over_symbols(t, span);
         };
-        // Where tiles reach over the end of a mode, the elements are some of the tensor's, and
-        // these are told apart by it.
+        // Partial tiles: the layout of the tensor, instead of that of the view, decides whether
+        // elements differ.
         let shares = if tensor.bounds.is_empty() {
             layout.is_injective() == Ok(false)
         } else {
@@ -219,8 +222,11 @@ impl Verifier<'_> {
                     span,
                     format!("two coordinates of {name} share an element"),
                 )
-                .label(format!("{name} is written, and is {layout}"))
-                .help("give every mode of a written tensor a stride of its own"),
+                .label(format!("{name} is written, with layout {layout}"))
+                .help(
+                    "choose strides so that no two coordinates of a written tensor share an \
+                     element",
+                ),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! The state of the verifier: of the program, and of all that surrounds a statement.
+//! The state of the verifier, and the context of a statement.
 
 use crate::ast::CmpOp;
 use crate::diag::Diagnostics;
@@ -13,78 +13,77 @@ use std::rc::Rc;
 pub(super) struct Verifier<'p> {
     pub(super) p: &'p Program,
     pub(super) errors: Diagnostics,
-    /// Made when it is asked for.
+    /// Computed on first use.
     pub(super) tiles: Option<Tiles>,
-    /// Questions about extents over symbols.
+    /// Results and budgets for extents over symbols.
     pub(super) questions: Questions,
 }
 
-/// The surroundings of a statement.
+/// The context of a statement.
 #[derive(Clone)]
 pub(super) struct Around {
     pub(super) kernel: SpecId,
     /// The innermost spec with a body.
     pub(super) spec: SpecId,
-    /// Buffers that statements may read or write here.
+    /// Buffers that statements may read here; `writable` are those they may write.
     pub(super) readable: HashSet<BufferId>,
     pub(super) writable: HashSet<BufferId>,
-    /// The innermost condition or loop around the statement that differs from thread to thread.
+    /// The innermost enclosing condition or loop where threads diverge.
     pub(super) diverged: Option<Rc<Diverged>>,
-    /// Conditions around the statement that compare symbols.
+    /// The enclosing conditions over symbols.
     pub(super) asked: Vec<Asked>,
 }
 
-/// Extents of the innermost level of every tensor, by the buffer.
+/// The extents of the innermost level of every tensor, with its buffer.
 pub(super) type Tiles = HashSet<(BufferId, Vec<i64>)>;
 
-/// A place where threads go separate ways.
+/// A condition or loop where threads may diverge.
 pub(super) struct Diverged {
     pub(super) at: Span,
     pub(super) on: Parting,
     pub(super) outer: Option<Rc<Diverged>>,
-    /// Found when it is asked for; none where the block's threads are not known.
+    /// Computed on first use; `None` if the threads of the block are unknown.
     pub(super) ways: OnceCell<Option<Ways>>,
 }
 
-/// On what it depends which way a thread goes.
+/// The expressions that decide the path of a thread.
 pub(super) enum Parting {
-    /// Bounds of a loop.
+    /// The bounds of a loop.
     Bounds([Dim; 2]),
-    /// Comparisons, all of which hold (`true`), or do not all hold.
+    /// Comparisons that all hold (`true`), or do not all hold (`false`).
     Answers(Vec<(Dim, CmpOp, Dim)>, bool),
 }
 
-/// The threads of a block, here and in all that is around.
+/// The classes of a block's threads with respect to all enclosing conditions and loops.
 pub(super) struct Ways {
-    /// Those with one number go the same way.
+    /// Threads with equal numbers provably take the same path.
     pub(super) class: Vec<u32>,
-    /// Which threads may come.
+    /// Whether a thread may reach the statement.
     pub(super) comes: Vec<bool>,
 }
 
-/// Most proofs of one program that two extents are equal.
+/// The maximal number of equality proofs for one program.
 const MAX_PROOFS: usize = 1 << 10;
 
-/// Most values that are tried for symbols, of all specs of one program.
+/// The maximal number of values that are tried for symbols of one program.
 const MAX_LOOKS: usize = 1 << 16;
 
-/// A condition over symbols alone, around a statement.
+/// An enclosing condition over symbols.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub(super) all: Vec<(Dim, CmpOp, Dim)>,
-    /// Whether all of these hold, or not all of them.
+    /// Whether all comparisons hold, or not all of them.
     pub(super) hold: bool,
 }
 
-/// Decided questions of one program, and the work that is left for others.
+/// Known results for one program, and remaining budgets.
 pub(super) struct Questions {
     pub(super) proofs: usize,
     pub(super) looks: usize,
-    /// Whether two extents are equal wherever they stand.
+    /// Whether two extents are equal, independent of enclosing conditions.
     pub(super) equal: HashMap<(Dim, Dim), bool>,
     pub(super) facts: Option<Assumptions>,
-    /// Tensors of the caller over symbols of which it is decided whether two coordinates share an
-    /// element.
+    /// Tensors of the caller over symbols that are already checked for shared elements.
     pub(super) written: HashSet<BufferId>,
 }
 

@@ -5,7 +5,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::layout::{Layout, Swizzle};
 use crate::program::{Buffer, BufferId, Dist, Tensor, concat_levels};
 
-/// The largest thread-value layout that is checked by counting.
+/// The largest thread-value layout that is checked by enumeration.
 const MAX_COUNTED: i64 = 1 << 20;
 
 impl Verifier<'_> {
@@ -51,17 +51,17 @@ impl Verifier<'_> {
         }
     }
 
-    /// V0224, V0242.
+    /// V0224, V0242 for the swizzle of a buffer.
     fn swizzle(&mut self, buffer: &Buffer, tensor: &Tensor) {
         let Some(sw) = buffer.swizzle else { return };
         let of_element = buffer.scalar.bits() / 8;
         if 1 << sw.base() < of_element {
             let least = of_element.ilog2();
-            let message = format!("the swizzle of `%{}` takes elements apart", buffer.name);
+            let message = format!("the swizzle of `%{}` splits elements", buffer.name);
             self.errors.push(
                 Diagnostic::new(Code::Swizzled, buffer.span, message)
                     .label(format!(
-                        "elements of {of_element} bytes, of which runs of {} stay together",
+                        "an element has {of_element} bytes, the swizzle moves units of {} bytes",
                         1 << sw.base()
                     ))
                     .help(format!("write a base of at least {least}, such as `swizzle=(3,4,3)`")),
@@ -70,18 +70,22 @@ impl Verifier<'_> {
         }
         if let Some((from, to, bytes)) = leaves_its_buffer(buffer, tensor, sw) {
             let whole = whole(sw);
-            let message = format!("the swizzle of `%{}` moves elements out of it", buffer.name);
+            let message =
+                format!("the swizzle of `%{}` moves elements out of the buffer", buffer.name);
             self.errors.push(
                 Diagnostic::new(Code::Swizzled, buffer.span, message)
-                    .label(format!("byte {from} goes to byte {to}, and it has {bytes} bytes"))
+                    .label(format!("byte {from} moves to byte {to}; the buffer has {bytes} bytes"))
                     .help(format!(
-                        "let its size be a multiple of {whole} bytes, or write a smaller swizzle"
+                        "make its size a multiple of {whole} bytes, or choose a smaller swizzle"
                     )),
             );
         }
         if buffer.align < sw.period() || buffer.at.is_some_and(|at| at % sw.period() != 0) {
             let period = sw.period();
-            let message = format!("the swizzle of `%{}` repeats every {period} bytes", buffer.name);
+            let message = format!(
+                "`%{}` is not aligned to the {period} bytes after which its swizzle repeats",
+                buffer.name
+            );
             self.errors.push(
                 Diagnostic::new(Code::Alignment, buffer.span, message)
                     .label(match buffer.at {
@@ -91,17 +95,17 @@ impl Verifier<'_> {
                     .help(match buffer.at {
                         Some(at) => {
                             format!(
-                                "begin at a multiple of it: `at={}`",
+                                "choose a multiple of {period}: `at={}`",
                                 at / period * period + period
                             )
                         }
-                        None => format!("write `align={period}`, or leave `align=` out"),
+                        None => format!("write `align={period}`, or remove `align=`"),
                     }),
             );
         }
     }
 
-    /// V0210.
+    /// V0210 for a register buffer.
     fn compact(&mut self, buffer: &Buffer, tensor: &Tensor) {
         let Some(layout) = tensor.concat().to_fixed() else { return };
         if !layout.is_bijective_onto(layout.size()) {
@@ -112,11 +116,11 @@ impl Verifier<'_> {
                     format!("the registers of `%{}` are not compact", buffer.name),
                 )
                 .label(format!(
-                    "{layout} reaches {} registers with {} values",
-                    layout.cosize(),
-                    layout.size()
+                    "{layout} maps {} values to {} registers",
+                    layout.size(),
+                    layout.cosize()
                 ))
-                .help("leave the strides out, or permute them so that every register is used once"),
+                .help("omit the strides, or permute them so that every register is used once"),
             );
         }
     }
@@ -124,8 +128,8 @@ impl Verifier<'_> {
     /// V0209 for whole buffers in GL and SH.
     fn one_to_one(&mut self, buffer: &Buffer, tensor: &Tensor) {
         let Some(layout) = tensor.concat().to_fixed() else { return };
-        // A parameter may be a broadcast view of the caller's memory, as long as nobody writes it;
-        // written operands are checked where they are written.
+        // The caller may pass a broadcast view as a parameter if no spec writes it. Written
+        // operands are checked separately.
         if buffer.memory.is_some_and(|m| !m.is_allocated()) {
             return;
         }
@@ -136,13 +140,17 @@ impl Verifier<'_> {
                     buffer.span,
                     format!("two coordinates of `%{}` share an element", buffer.name),
                 )
-                .label(format!("{layout} has {} places for {}", layout.cosize(), layout.size()))
-                .help("enlarge a stride, or leave the strides out"),
+                .label(format!(
+                    "{layout} maps {} coordinates to {} offsets",
+                    layout.size(),
+                    layout.cosize()
+                ))
+                .help("enlarge a stride, or omit the strides"),
             );
         }
     }
 
-    /// V0215.
+    /// V0215 for a distributed register tensor.
     fn distribution(&mut self, buffer: &Buffer, tensor: &Tensor, dist: &Dist) {
         let (Some(tv), Some(threads)) = (&dist.tv, dist.threads) else { return };
         let threads = &self.p.threads[threads];
@@ -156,54 +164,54 @@ impl Verifier<'_> {
             Diagnostic::new(
                 Code::TvLayout,
                 buffer.span,
-                format!("the thread-value layout of `%{}` does not fit", buffer.name),
+                format!("the thread-value layout does not fit `%{}`", buffer.name),
             )
             .label(label)
             .help(help)
         };
         if t_mode.size() != group.size() {
             self.errors.push(wrong(
-                format!("it counts {} threads, the tensor has {}", t_mode.size(), group.size()),
-                &format!("make the extents of the first mode count {}", group.size()),
+                format!("it has {} threads, the thread tensor has {}", t_mode.size(), group.size()),
+                &format!("make the size of the first mode {}", group.size()),
             ));
             return;
         }
         if let Some((n, _)) = v_mode.leaves().iter().find(|(n, s)| *n > 1 && *s == 0) {
             self.errors.push(wrong(
                 format!("a thread holds {n} copies of one value"),
-                "remove the value mode of stride 0: only threads may replicate values",
+                "remove the value mode of stride 0: only modes of threads may replicate values",
             ));
             return;
         }
         if let Err(why) = covers(&tv, shape.size()) {
             self.errors.push(wrong(
                 why.to_string(),
-                "give every element exactly one owner, or several by a thread mode of stride 0",
+                "give every element exactly one owner; a thread mode of stride 0 replicates it",
             ));
         }
     }
 }
 
-/// Why a thread-value layout is none of a tensor.
+/// Reasons why a thread-value layout does not cover a tensor.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 enum Uncovered {
-    #[error("it names {named} elements, the tensor has {of}")]
+    #[error("it covers {named} elements, the tensor has {of}")]
     Count { named: i64, of: i64 },
-    #[error("its strides interleave and it is too large to count")]
+    #[error("its strides interleave, and it is too large to enumerate")]
     TooLarge,
-    #[error("it names element {element} of {of}")]
+    #[error("it refers to element {element} of a tensor of {of}")]
     Outside { element: i64, of: i64 },
-    #[error("nobody owns element {0}")]
+    #[error("no thread has element {0}")]
     Unowned(usize),
 }
 
-/// Bytes that a swizzle permutes in themselves.
+/// The bytes of the smallest unit that a swizzle permutes within itself.
 fn whole(sw: Swizzle) -> i64 {
     if sw.shift() < 0 { sw.period() } else { 1 << (sw.base() + sw.bits()) }
 }
 
-/// An element that its swizzle moves out of its buffer: its byte, where that goes, the bytes of the
-/// buffer.
+/// An element that its swizzle moves out of its buffer: its byte, the byte to which it moves, and
+/// the size of the buffer in bytes.
 fn leaves_its_buffer(buffer: &Buffer, tensor: &Tensor, sw: Swizzle) -> Option<(i64, i64, i64)> {
     let bits = buffer.scalar.bits();
     let bytes = (buffer.cosize.as_const()? * bits + 7) / 8;

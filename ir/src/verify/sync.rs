@@ -16,15 +16,16 @@ impl Verifier<'_> {
         let name = self.p.tensor_name(t);
         if sync.op.signature().tensor == SyncTensor::TensorMap {
             if self.p.tensors[t].map.is_none() {
-                let message = format!("`{}` of {name}, which is no tensor map", sync.op);
+                let message = format!("`{}` takes a tensor map, found {name}", sync.op);
                 let help = "name a tensor map: `%mA = %A.tensormap([128,64])`";
                 self.error(Code::SyncOperands, span, message, help);
             }
             return;
         }
         if buffer.scalar != Scalar::Mbarrier {
-            let message = format!("`{}` of {name}, which holds {}", sync.op, buffer.scalar);
-            let help = "name a tensor of `mbarrier` in SH";
+            let message =
+                format!("`{}` takes mbarriers, but {name} has type {}", sync.op, buffer.scalar);
+            let help = "name a tensor of type `mbarrier` in SH";
             return self.error(Code::MbarrierAsData, span, message, help);
         }
         if !around.readable.contains(&self.p.tensors[t].buffer) {
@@ -45,12 +46,12 @@ impl Verifier<'_> {
         let n = self.p.tensors[t].concat().size_in(&self.p.arena);
         if sync.op.signature().tensor == SyncTensor::Mbarrier && n.is_ok_and(|n| n != Dim::Const(1))
         {
-            let message = format!("`{}` takes one mbarrier, {name} holds more", sync.op);
+            let message = format!("`{}` takes one mbarrier, but {name} has several", sync.op);
             self.error(Code::SyncOperands, span, message, "index the view: `%full[s]`");
         }
     }
 
-    /// V0213, V0220: what one elected thread of a group does must not depend on which one it is.
+    /// V0213, V0220: the effect of a statement of an elected thread must not depend on the thread.
     fn elected(&mut self, sync: &Sync, span: Span, around: &Around) {
         let exec = self.p.specs[around.spec].exec;
         let Some(groups) = exec.and_then(|e| self.elects_of(e.threads)) else { return };
@@ -59,20 +60,21 @@ impl Verifier<'_> {
             self.error(
                 Code::ExecConfig,
                 span,
-                super::who::differs(self.p, t),
-                super::who::SAME_FOR_ALL,
+                super::executors::differs(self.p, t),
+                super::executors::SAME_FOR_ALL,
             );
         } else if sync.number.is_some_and(|n| self.differs_in(n, groups)) {
             let message = format!(
-                "the number of `{}` depends on the thread, and which one is elected is not said",
+                "the number of `{}` depends on the thread, but any thread may be elected",
                 sync.op
             );
-            self.error(Code::ExecConfig, span, message, super::who::SAME_FOR_ALL);
+            self.error(Code::ExecConfig, span, message, super::executors::SAME_FOR_ALL);
         } else if let Some(at) = self.parts(around, groups) {
-            let message = format!("whether `{}` is executed depends on who is elected", sync.op);
+            let message =
+                format!("whether `{}` is executed depends on the elected thread", sync.op);
             let d = Diagnostic::new(Code::Divergent, span, message)
-                .related(at, "not all threads pass here")
-                .help("ask for what is the same for all threads of the group");
+                .related(at, "threads diverge here")
+                .help("use a condition with one result for all threads of the group");
             self.errors.push(d);
         }
     }
@@ -86,7 +88,7 @@ impl Verifier<'_> {
             self.error(
                 Code::MbarrierAsData,
                 buffer.span,
-                format!("the mbarriers of `%{}` do not lie plainly in shared memory", buffer.name),
+                format!("the mbarriers of `%{}` are not plain shared memory", buffer.name),
                 "allocate them in SH, without `?` and without a swizzle",
             );
         }
@@ -99,21 +101,22 @@ impl Verifier<'_> {
         let buffer = self.p.buffer_of(t);
         let name = self.p.tensor_name(t);
         if buffer.scalar != Scalar::Mbarrier {
-            let message = format!("`bar=` names {name}, which holds {}", buffer.scalar);
+            let message =
+                format!("`bar=` takes an mbarrier, but {name} has type {}", buffer.scalar);
             let help = "name one mbarrier: `bar=%full[s]`";
             return self.error(Code::MbarrierAsData, spec.span, message, help);
         }
         let n = self.p.tensors[t].concat().size_in(&self.p.arena);
         if n.is_ok_and(|n| n != Dim::Const(1)) {
-            let message = format!("`bar=` takes one mbarrier, {name} holds more");
+            let message = format!("`bar=` takes one mbarrier, but {name} has several");
             self.error(Code::SyncOperands, spec.span, message, "index the view: `bar=%full[s]`");
         }
         if !around.readable.contains(&self.p.tensors[t].buffer) {
-            self.stray(id, t, around, "completes on", "an input");
+            self.stray(id, t, around, "signals", "an input");
         }
     }
 
-    /// V0230: boxes of a tensor map are moved by leaves. Whether they are.
+    /// V0230: only leaves copy boxes of a tensor map. Returns whether the operands pass.
     pub(super) fn boxes(&mut self, id: SpecId) -> bool {
         let spec = &self.p.specs[id];
         let mut all = spec.input_tensors().chain(spec.outputs.iter().copied());
@@ -122,21 +125,21 @@ impl Verifier<'_> {
         let leaf = copies && spec.body.is_none();
         let name = self.p.tensor_name(t);
         if !leaf {
-            let message = format!("{name} is a tensor map, and the spec is not one copy of a box");
-            let help =
-                "name the tensor itself there, and a box of the map in a Move without a body";
+            let message =
+                format!("{name} is a tensor map, but the spec is not a leaf that copies a box");
+            let help = "name the tensor itself here, and a box of the map in a Move without a body";
             self.error(Code::TensorMapUse, spec.span, message, help);
             return false;
         }
         if self.p.tensors[t].map.as_ref().is_some_and(|m| m.at.is_none()) {
-            let message = format!("{name} is a whole tensor map, and not a box of it");
+            let message = format!("{name} is a tensor map, but the copy needs a box of the map");
             self.error(Code::TensorMapUse, spec.span, message, "index it: `%mA[i,j]`");
             return false;
         }
         true
     }
 
-    /// V0229 for the operands of a spec: only a generic one hands mbarriers on.
+    /// V0229 for the operands of a spec: only a generic spec passes mbarriers to its body.
     pub(super) fn no_mbarriers(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         if spec.kind == SpecKind::Generic {
@@ -149,7 +152,7 @@ impl Verifier<'_> {
                 Code::MbarrierAsData,
                 spec.span,
                 format!(
-                    "{} holds mbarriers, which no {} touches",
+                    "{} has mbarriers, which a {} cannot use",
                     self.p.tensor_name(t),
                     spec.kind
                 ),

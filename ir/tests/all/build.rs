@@ -101,7 +101,7 @@ fn errors_quote_the_text_and_name_their_origin() {
         "{first:?}"
     );
     assert!(first.notes.iter().any(|n| n == "comes from model.py:7"), "{first:?}");
-    // The module is as it was, and goes on.
+    // The module is unchanged, and accepts further kernels.
     m.kernel("g", [("i", 1)], 32, &[&a], &[&a], |k, _| {
         let x = k.copy("x", &a, Memory::Rf);
         k.store(&a, &x + &x);
@@ -129,7 +129,7 @@ fn what_cannot_be_written_is_an_error() {
     assert!(unknown.is_err());
 }
 
-/// Statements that write out everything print as themselves and are read as the same tree.
+/// Statements without short forms print and parse to the same tree.
 #[test]
 fn statements_of_version_1_say_all_that_they_mean() {
     let exec = |threads: &str| (View::of("grid"), View::of(threads));

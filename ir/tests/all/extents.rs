@@ -1,5 +1,5 @@
-//! Which specs fit over symbols: what is refused is judged by trying all values, and what is always
-//! right is accepted.
+//! Specs over symbols: the verifier's refusals agree with a check of all values of the symbols, and
+//! correct specs are accepted.
 
 use carbyne_ir::diag::Code;
 use carbyne_ir::testing;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The largest value of a symbol.
 const MOST: i64 = 6;
 
-/// An extent as it is written, and by values of M, N and L.
+/// An extent as text, and its value for values of M, N and L.
 type Written = (&'static str, fn([i64; 3]) -> i64);
 
 const EXTENTS: [Written; 10] = [
@@ -27,7 +27,7 @@ const EXTENTS: [Written; 10] = [
     ("4", |_| 4),
 ];
 
-/// A fact as it is written, and whether values keep it.
+/// A fact as text, and whether values of M, N and L satisfy it.
 type Fact = (&'static str, fn([i64; 3]) -> bool);
 
 const FACTS: [Fact; 9] = [
@@ -42,7 +42,7 @@ const FACTS: [Fact; 9] = [
     ("N == 1", |[_, n, _]| n == 1),
 ];
 
-/// Whether operands of these extents fit, the output last.
+/// Whether operands with these extents fit; the output is last.
 fn fits(kind: &str, shapes: &[Vec<i64>]) -> bool {
     let out = shapes.last().expect("an output");
     let real = |s: &[i64]| s.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
@@ -67,7 +67,7 @@ fn fits(kind: &str, shapes: &[Vec<i64>]) -> bool {
 const KINDS: [(&str, usize); 4] =
     [("Move", 1), ("UnaryPointwise.exp", 1), ("BinaryPointwise.add", 2), ("MatMul.set", 2)];
 
-/// Whether the verifier finds that operands do not fit; none where it finds something else.
+/// Whether the verifier reports that operands do not fit; `None` if it reports another error.
 fn refused(text: &str) -> Option<bool> {
     let module = text::parse(text).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
     let program = match resolve::resolve(&module, text) {
@@ -106,14 +106,14 @@ fn what_is_refused_does_not_fit_for_some_values() {
                 ins.join(", "),
                 if kind == "MatMul.set" { " acc=f32" } else { "" },
             );
-            // Facts that leave nothing are another error.
+            // Contradictory facts are a different error.
             let Some(refused) = refused(&text) else { return Ok(()) };
             let range = || 0..=MOST;
             let values =
                 range().flat_map(|m| range().flat_map(move |n| range().map(move |l| [m, n, l])));
             let mut kept = values.filter(|v| facts.iter().all(|f| FACTS[*f].1(*v))).peekable();
-            // That facts leave nothing is not always noticed, as of `N == 1` and `N == 2 * M`. Any
-            // answer is right then.
+            // The verifier does not detect all contradictions, such as `N == 1` and `N == 2 * M`.
+            // Any result is correct then.
             if kept.peek().is_none() {
                 return Ok(());
             }
@@ -122,7 +122,7 @@ fn what_is_refused_does_not_fit_for_some_values() {
                     all.iter().map(|s| s.iter().map(|e| EXTENTS[*e].1(*v)).collect()).collect();
                 !fits(kind, &shapes)
             });
-            // Two symbols of a product that nothing says to be equal are refused in any case.
+            // A product is also refused if two of its symbols are not known to be equal.
             prop_assert!(misfit.is_some() || !refused || kind == "MatMul.set", "refused:\n{text}");
             if misfit.is_some() {
                 wrong.set(wrong.get() + 1);
@@ -134,7 +134,7 @@ fn what_is_refused_does_not_fit_for_some_values() {
         })
         .unwrap_or_else(|e| panic!("{e}"));
     assert!(wrong.get() > 100, "only {} of the drawn ones do not fit", wrong.get());
-    // The search for values is bounded.
+    // The verifier's search for values is bounded, so it may miss a few.
     let missed = missed.into_inner();
     assert!(
         missed.len() * 200 <= wrong.get(),
@@ -144,7 +144,7 @@ fn what_is_refused_does_not_fit_for_some_values() {
     );
 }
 
-/// The answer, and that it comes soon.
+/// The errors of a text, computed within a time limit.
 fn soon(text: &str) -> Vec<Code> {
     let start = Instant::now();
     let module = text::parse(text).unwrap_or_else(|e| panic!("{e:?}"));
@@ -175,14 +175,14 @@ fn many_symbols_and_specs_take_no_time() {
         let codes = soon(&text);
         assert!(codes.iter().all(|c| *c == Code::ShapeMismatch), "{codes:?}");
     }
-    // Each is equal to the one before.
+    // Each extent is equal to the preceding one.
     let same: Vec<String> = names.windows(2).map(|w| format!("{} == {}", w[0], w[1])).collect();
     let facts = format!(" where {}", same.join(", "));
     let text = format!("carbyne 2\nsym {}{facts}\n{tensors}{head}{specs}}}\n", names.join(", "));
     assert_eq!(soon(&text), []);
 }
 
-/// A kernel with a view of rows that an operation was applied to many times.
+/// A kernel with a view that applies an operation many times.
 fn chained(n: usize, op: &str) -> String {
     let mut text = "carbyne 2\n%A:[64,4096].f16.GL\n%C:[64,64].f16.GL\n\
                     Spec @f <<<#grid:[@i < 64], #cta:[32]>>> (%A) -> (%C) {\n  %a0 = %A.tile([1,_])[@i, 0]\n"

@@ -1,6 +1,6 @@
-//! Each law about large layouts, negative and symbolic strides and swizzles catches a bug of its
-//! own: this crate's layouts with one operation bent at a time. That they hold where nothing is
-//! bent is tested in `kit_laws`.
+//! Each law about large layouts, negative strides, symbolic strides and swizzles catches a bug:
+//! these tests break one operation of this crate's layouts at a time. `kit_laws` tests that the
+//! laws hold for correct operations.
 
 use carbyne_ir::kit::ours::OverSymbols;
 use carbyne_ir::kit::suite::{self, Settings, Verdict};
@@ -10,7 +10,7 @@ use carbyne_ir::tuple::IntTuple;
 use std::cell::Cell;
 
 thread_local! {
-    /// The operation that is bent; a law runs on one thread.
+    /// The broken operation. It is thread-local, because each law runs on one thread.
     static BENT: Cell<&'static str> = const { Cell::new("") };
 }
 
@@ -22,7 +22,8 @@ fn to_i32(n: i64) -> i64 {
     i64::from(n as i32)
 }
 
-/// This crate's layouts, with one operation computed in 32 bits, or without the signs of strides.
+/// This crate's layouts with one broken operation, which computes in 32 bits or ignores the signs
+/// of strides.
 #[derive(Clone, Debug)]
 struct Bent(Layout);
 
@@ -111,7 +112,7 @@ impl LayoutLike for Bent {
     fn swizzle(swizzle: Bits, index: i64) -> Answer<i64> {
         match BENT.get() {
             "swizzle_involution" => <Layout as LayoutLike>::swizzle(swizzle, to_i32(index)),
-            // Sets bits where it should flip them.
+            // This sets bits that it should flip.
             "swizzle_bijection" => {
                 <Layout as LayoutLike>::swizzle(swizzle, index).map(|i| i | index)
             }
@@ -132,7 +133,7 @@ impl LayoutLike for Bent {
         i: i64,
     ) -> Answer<i64> {
         if is_bent("swizzled_composition") {
-            // The offset goes on after the swizzle.
+            // This adds the offset after the swizzle.
             let moved = LayoutLike::swizzled_composition(&self.0, swizzle, 0, &inner.0, i);
             return moved.map(|index| index + offset);
         }
@@ -143,7 +144,7 @@ impl LayoutLike for Bent {
     }
 }
 
-/// Layouts over symbols, in which one operation puts in numbers too early.
+/// Layouts over symbols with one operation that substitutes numbers too early.
 #[derive(Clone, Debug)]
 struct Early {
     symbolic: Option<Symbolic>,
@@ -151,7 +152,7 @@ struct Early {
 }
 
 impl Early {
-    /// The layout that the operation is done on.
+    /// The input of the operation.
     fn operand(&self, operation: &str) -> OverSymbols {
         match &self.symbolic {
             Some(symbolic) if is_bent(operation) => {
@@ -202,7 +203,7 @@ impl LayoutLike for Early {
     }
 }
 
-/// How the law fares where `what` is bent.
+/// The report of a law with the broken operation `what`.
 fn fares<T: LayoutLike>(what: &'static str, law: &str) -> suite::Report {
     BENT.set(what);
     let laws = suite::laws::<T>();
@@ -232,7 +233,7 @@ fn operations_in_32_bits_are_caught() {
         let law = format!("{operation}_large");
         let report = fares::<Bent>(operation, &law);
         assert_eq!(report.verdict(), Verdict::Broken, "{report}");
-        // No small layout tells a truncation: the laws about these hold.
+        // The operands of these laws are too small to reveal a truncation.
         if operation != "cast" {
             let report = fares::<Bent>(operation, operation);
             assert_eq!(report.verdict(), Verdict::Holds, "{report}");

@@ -1,4 +1,4 @@
-//! The kit finds the bugs of the example, and shows them on small layouts.
+//! The kit finds the bugs of the example, and reports them with small layouts.
 
 #[expect(dead_code, unreachable_pub, reason = "the example is a program of its own")]
 #[path = "../../examples/broken_layout.rs"]

@@ -1,11 +1,11 @@
-//! The fuzz targets about layouts over committed inputs, over damaged ones, and over random bytes.
+//! The layout fuzz targets with committed inputs, damaged inputs and random bytes.
 
 use carbyne_ir::kit::oracles::{algebra_against_brute_force, layout_text_never_panics};
 use carbyne_ir::testing;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Texts that were found to be worth keeping, by what they are about.
+/// Committed input texts, by topic.
 const TEXTS: &[&str] = &[
     "8:1",
     "(8):(1)",
@@ -23,7 +23,7 @@ const TEXTS: &[&str] = &[
     "1@0",
 ];
 
-/// Bytes that once broke the algebra, or reach far into it.
+/// Bytes that once caused failures, or that reach rare cases.
 const BYTES: &[&[u8]] = &[
     &[],
     &[6, 2, 3, 0, 0, 5, 1, 14, 0, 1, 0, 2, 3, 3, 0, 0, 12, 0, 0, 4, 1, 1],

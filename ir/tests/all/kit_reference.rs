@@ -1,11 +1,12 @@
-//! The laws of every operation hold for a plain implementation of it, written leaf by leaf: a law
-//! that could not hold would be found here, whatever operations this crate's layouts have.
+//! The kit's laws for a plain implementation of every operation, written leaf by leaf. It detects
+//! laws that cannot hold, independent of the operations of this crate's layouts.
 
 use carbyne_ir::kit::{Answer, Bits, LayoutLike, Plain, Tiling, layout_laws};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::tuple::IntTuple;
 
-/// This crate's layouts where an operation needs algebra, plain data where it regroups leaves.
+/// A layout of this crate, for operations that need algebra. Operations that regroup leaves use
+/// plain data.
 #[derive(Clone, Debug)]
 struct Naive(Plain);
 
@@ -30,7 +31,7 @@ fn got(p: Plain) -> Answer<Naive> {
 }
 
 impl Naive {
-    /// The leaves changed, the nesting kept.
+    /// Changes the leaves and keeps the nesting.
     fn leafwise(&self, f: impl Fn(i64, i64) -> (i64, i64)) -> Answer<Naive> {
         let mut leaves = self.0.leaves().into_iter().map(|(d, s)| f(d, s));
         let mut strides = vec![];
@@ -44,7 +45,7 @@ impl Naive {
         got(Plain { shape, stride })
     }
 
-    /// ((first), rest...) of a zipped result, or (first..., rest...).
+    /// The modes ((first), rest...) of a zipped result, or (first..., rest...).
     fn unzipped(zipped: Answer<Naive>, flat: bool) -> Answer<Naive> {
         zipped.map(|z| {
             let halves = z.0.modes();
@@ -58,7 +59,7 @@ impl Naive {
         let product = ours(&self.0).logical_product(ours(&tiler.0));
         Answer::from(product).map(|p| {
             let halves = LayoutLike::plain(&p).modes();
-            // A single number may have become several leaves; it is one mode still.
+            // A single number may have become several leaves; they remain one mode.
             let copies =
                 if tiler.0.shape.is_leaf() { vec![halves[1].clone()] } else { halves[1].modes() };
             let blocks = halves[0].modes();
@@ -98,8 +99,8 @@ impl Naive {
     }
 }
 
-/// Whether both are nested alike; `below` says what may stand where `a` has a number and `b` a
-/// tuple.
+/// Whether both have the same nesting. `below` decides whether `a` may have a number where `b` has
+/// a tuple.
 fn alike(a: &IntTuple, b: &IntTuple, below: &impl Fn(&IntTuple, &IntTuple) -> bool) -> bool {
     match (a, b) {
         (IntTuple::Leaf(_), IntTuple::Leaf(_)) => true,
@@ -319,7 +320,7 @@ impl LayoutLike for Naive {
             return self.right_inverse();
         }
         let at = |i: i64| a.iter().zip(&b).position(|(&x, &y)| x == i && y == i);
-        // The run of one stride that both begin with.
+        // The common run of one stride at the beginning of both.
         let Some(step) = at(1) else { return got(Plain::new(1, 0)) };
         let run = (0..).take_while(|&i| at(i) == Some(i as usize * step)).count();
         got(Plain::new(run as i64, step as i64))

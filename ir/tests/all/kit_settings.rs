@@ -1,5 +1,5 @@
-//! What the macro and the suite can be told: which laws, how large operands, where seeds of
-//! failures are kept; and what they say of operations that are not there.
+//! Settings of the macro and the suite: the choice of laws, bounds of operands, and files for seeds
+//! of failures. Also reports about missing operations.
 
 use carbyne_ir::kit::suite::{self, Settings, UnknownLaw, Verdict};
 use carbyne_ir::kit::{Answer, Bounds, LayoutLike, Plain, strategies as s};
@@ -9,11 +9,11 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Layouts of up to two modes without nesting; nothing but evaluation.
+/// Layouts of up to two modes without nesting; they support evaluation only.
 #[derive(Clone, Debug)]
 struct Matrix(Plain);
 
-/// How often a matrix was evaluated.
+/// The number of evaluations of a matrix.
 static EVALUATED: AtomicU32 = AtomicU32::new(0);
 
 impl LayoutLike for Matrix {
@@ -35,7 +35,7 @@ impl LayoutLike for Matrix {
     }
 }
 
-/// Odd extents, so that bounds on them are seen to be kept.
+/// Odd bounds, so that the test notices if they are ignored.
 fn bounds() -> Bounds {
     Bounds { rank: 2, depth: 1, extents: 3..=7, size: 49 }
 }
@@ -68,7 +68,7 @@ mod by_macro {
     }
 }
 
-/// The largest bounds: what is made of two operands can still be enumerated.
+/// The largest bounds for which results of two operands can be enumerated.
 #[test]
 fn laws_hold_of_the_largest_operands() {
     let bounds = Bounds { rank: 10, depth: 4, extents: 1..=200, size: i64::MAX };
@@ -93,7 +93,7 @@ fn laws_are_chosen_by_name() {
     let unknown = names(Settings { except: vec!["evil".to_owned()], ..settings() });
     let why = unknown.expect_err("no such law");
     assert!(
-        why.to_string().starts_with("there is no law `evil`; there are build, eval, "),
+        why.to_string().starts_with("there is no law `evil`; the laws are build, eval, "),
         "{why}"
     );
 }
@@ -105,7 +105,7 @@ fn what_is_not_implemented_neither_holds_nor_fails() {
     let held: Vec<_> = summary.with(Verdict::Holds).map(|report| report.law).collect();
     assert_eq!(held, ["build", "eval", "build_large", "eval_large"], "{summary}");
     assert!(summary.with(Verdict::Broken).next().is_none(), "{summary}");
-    // Whatever fits the bounds is a matrix.
+    // All operands within the bounds are matrices.
     let built = summary.reports.iter().find(|report| report.law == "build");
     assert_eq!(built.map(|report| report.held), Some(300));
     let text = summary.to_string();
@@ -169,11 +169,11 @@ fn large_layouts_exceed_31_and_32_bits() {
     assert!(extent.iter().all(|n| *n > 100), "{extent:?}");
 }
 
-/// Wrong for exactly the size that a variable holds.
+/// Layouts that are wrong for exactly one size, which a variable contains.
 #[derive(Clone, Debug)]
 struct Fickle(Plain);
 
-/// The size for which it is wrong, and how many layouts were built.
+/// The wrong size, and the number of layouts built.
 static WRONG: AtomicU32 = AtomicU32::new(0);
 static BUILT: AtomicU32 = AtomicU32::new(0);
 
@@ -206,19 +206,20 @@ fn seeds_of_failures_are_kept_and_read_back() {
         ..Settings::default()
     };
     let run = |settings: &Settings| suite::run::<Fickle>(settings).expect("a law of this name");
-    // A size that only one operand in hundreds has.
+    // Fewer than one in a hundred operands have this size.
     WRONG.store(70, Ordering::Relaxed);
     let summary = run(&settings);
     assert_eq!(summary.reports[0].verdict(), Verdict::Broken, "{summary}");
     let file = folder.join("flatten.txt");
     let text = std::fs::read_to_string(&file).expect("a file of seeds");
     assert!(text.lines().any(|line| line.starts_with("cc ")), "{text}");
-    // One case would not find it; the seed that was kept does.
+    // A single case does not find it, but the kept seed does.
     let few = Settings { cases: 1, ..settings };
     assert_eq!(run(&few).reports[0].verdict(), Verdict::Broken);
     let unaided = Settings { regressions: None, ..few.clone() };
     assert_eq!(run(&unaided).reports[0].verdict(), Verdict::Holds);
-    // Mended, it holds, and what broke it is asked again: an operand more than without.
+    // After the repair the law holds, and the kept seed is tried again: one more operand than
+    // without it.
     WRONG.store(0, Ordering::Relaxed);
     let built = |settings: &Settings| {
         let before = BUILT.load(Ordering::Relaxed);

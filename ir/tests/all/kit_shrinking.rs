@@ -1,12 +1,12 @@
-//! What the kit's strategies make stays admissible while it shrinks, and shrinks to almost nothing.
+//! The kit's strategies shrink their values to almost nothing, through admissible values only.
 
 use carbyne_ir::kit::{Demand, LawResult, Outcome, Plain, Tiling, laws, strategies as s};
 use carbyne_ir::layout::Layout;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// Fails always, so that every value shrinks as far as it can; every value on the way is
-/// admissible.
+/// Always fails, so that every value shrinks as far as possible. Checks that all values on the way
+/// are admissible.
 fn shrinks<S: Strategy>(
     strategy: S,
     admissible: impl Fn(&S::Value) -> LawResult,
@@ -31,8 +31,8 @@ fn shrinks<S: Strategy>(
     assert!(steps > 50, "only {steps} steps: nothing was there to shrink");
 }
 
-/// Fails for operands with at least `wanted` leaves: shrinking turns around at inadmissible
-/// operands, if there are any, and must end near the bound.
+/// Fails for operands with at least `wanted` leaves. Shrinking turns back at inadmissible operands,
+/// and must end near the bound.
 fn shrinks_to<S: Strategy>(
     strategy: S,
     wanted: usize,

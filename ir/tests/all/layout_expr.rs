@@ -1,13 +1,13 @@
-//! Symbolic arithmetic against brute force: whatever the variables are, the simplified expression
-//! has the value of the one as written; ranges and divisors hold; simplifying twice changes
-//! nothing.
+//! Symbolic arithmetic against brute force. For all values of the variables, a simplified
+//! expression has the value of the original one, and its range and divisor hold. Simplifying twice
+//! has no further effect.
 
 use carbyne_ir::expr::{Dim, ExprArena, Node, VarId, VarInfo};
 use carbyne_ir::leaf::{Decision, Leaf};
 use carbyne_ir::testing;
 use proptest::prelude::*;
 
-/// An expression as written.
+/// An expression before simplification.
 #[derive(Clone, Debug)]
 enum Raw {
     Var(usize),
@@ -59,7 +59,7 @@ fn build(arena: &ExprArena, vars: &[Dim], raw: &Raw) -> Option<Dim> {
     }
 }
 
-/// Makes the expression again from its parts.
+/// Rebuilds the expression from its parts.
 fn rebuild(arena: &ExprArena, dim: Dim) -> Option<Dim> {
     let Dim::Expr(id) = dim else { return Some(dim) };
     let (op, a, b) = match arena.node(id) {
@@ -93,7 +93,7 @@ fn raw() -> impl Strategy<Value = Raw> {
     let factor = prop_oneof![Just(2i64), Just(3), Just(4), Just(6), Just(8), Just(16), Just(32)];
     let scale = prop_oneof![Just(Op::Mul), Just(Op::Div), Just(Op::Rem)];
     leaf.prop_recursive(6, 32, 2, move |inner| {
-        // Index arithmetic is mostly sums of scaled digits; anything else comes now and then.
+        // Index arithmetic consists mostly of sums of scaled digits; other operations are rare.
         prop_oneof![
             4 => (scale.clone(), inner.clone(), factor.clone())
                 .prop_map(move |(op, a, k)| join(op, a, Raw::Const(k))),
@@ -217,7 +217,7 @@ proptest! {
     }
 }
 
-/// Arena with `tid` below 256, `i` below 1024, `M` and `N` sizes, `K` a multiple of 64.
+/// An arena with `tid` below 256, `i` below 1024, sizes `M` and `N`, and `K`, a multiple of 64.
 struct Names {
     arena: ExprArena,
 }

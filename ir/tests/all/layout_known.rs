@@ -1,4 +1,4 @@
-//! Numbers the literature states: Hexcute's inverses, CuTe's documented examples, and refusals.
+//! Results from the literature: Hexcute's inverses, CuTe's documented examples, and refusals.
 
 use carbyne_ir::layout::{ComposedLayout, Layout, LayoutError, Swizzle, Tiler};
 use carbyne_ir::tuple::IntTuple;
@@ -51,7 +51,7 @@ fn composition_is_exact_or_refused() {
     composes("(4,3):(3,1)", "24:1", "(4,6):(3,1)");
     refuses("(4,36):(4,64)", "32:3", "4:4", "32:3");
     refuses("(8,8):(8,1)", "4:3", "8:8", "4:3");
-    // Each mode alone divides, but together they carry.
+    // Each mode divides separately, but together they carry.
     refuses("(8,8):(8,1)", "(2,2):(6,5)", "8:8", "2:5");
 }
 
@@ -85,7 +85,7 @@ fn text_round_trips() {
 
 #[test]
 fn copies_go_behind_holes_that_hold_none() {
-    // Between 0, 1 and 3, 4 there is one place, and no stride reaches it in every row.
+    // There is a free place between 0, 1 and 3, 4, but no stride reaches it in every row.
     let a = layout("(2,2,4):(1,16,3)");
     let product = a.logical_product(layout("10:1")).expect("a product");
     assert_eq!(product.to_string(), "((2,2,4),10):((1,16,3),32)");

@@ -1,12 +1,12 @@
-//! The laws of the layout algebra, point by point over generated layouts.
+//! The laws of the layout algebra, checked at all points of generated layouts.
 
 use carbyne_ir::layout::{Layout, LayoutError, Tiler};
 use carbyne_ir::testing;
 use carbyne_ir::tuple::IntTuple;
 use proptest::prelude::*;
 
-/// A layout of up to five leaves and 4096 coordinates, nested at random. Half of them are compact
-/// in some order, the others have strides out of the blue, 0 among them.
+/// A layout of up to five leaves and 4096 coordinates, with random nesting. Half of the layouts are
+/// compact in some order; the others have random strides, including 0.
 fn any_layout() -> impl Strategy<Value = Layout> {
     let extent = prop_oneof![Just(1i64), Just(2), Just(2), Just(4), Just(8), 3i64..13];
     let stride = prop_oneof![0i64..9, Just(16), Just(24), Just(32), Just(64)];
@@ -101,7 +101,8 @@ proptest! {
 
     #[test]
     fn composition_finds_what_divides(a in any_layout(), which in any::<prop::sample::Index>()) {
-        // Any division of the domain into leading digits composes: the prefix products divide.
+        // A division of the domain into leading digits always composes, because the prefix products
+        // divide.
         let mut prefixes = vec![(1, a.size())];
         for (extent, _) in a.coalesce().leaves() {
             let (done, rest) = prefixes[prefixes.len() - 1];
@@ -172,16 +173,18 @@ proptest! {
                     prop_assert!((0..t.size()).all(|i| first.at(i) == tile.at(i)));
                 }
                 if d.size() != a.size() || rest.size() * t.size() != a.size() {
-                    // Ragged: rounded up, so that all of the layout is still there.
+                    // A partial tile: the number of tiles is rounded up, so that they cover the
+                    // layout.
                     let image: Vec<i64> = (0..d.size()).map(|i| d.at(i)).collect();
-                    let tiled = t.filter_zeros().size() == t.size() && t.is_bijective_onto(t.size());
+                    let tiled = t.filter_zeros().size() == t.size()
+                        && t.is_bijective_onto(t.size());
                     prop_assert!(!tiled || (0..a.size()).all(|i| image.contains(&a.at(i))));
                     return Ok(());
                 }
                 for j in 0..rest.size() {
                     for i in 0..t.size() {
                         let (coord, at) = (IntTuple::from(vec![i, j]), t.at(i) + rest.at(j));
-                        // Tiles with gaps may reach over the end, where sizes are equal, too.
+                        // Tiles with gaps may exceed the end, even if the sizes are equal.
                         if at < a.size() {
                             prop_assert_eq!(d.at_coord(&coord), Ok(a.at(at)));
                         }
@@ -192,7 +195,12 @@ proptest! {
     }
 
     #[test]
-    fn tiles_of_compact_layouts_cover_them(rows in 1i64..20, cols in 1i64..20, m in 1i64..9, n in 1i64..9) {
+    fn tiles_of_compact_layouts_cover_them(
+        rows in 1i64..20,
+        cols in 1i64..20,
+        m in 1i64..9,
+        n in 1i64..9,
+    ) {
         let a = Layout::row_major(vec![rows * m, cols * n]).unwrap();
         let d = a.zipped_divide(Tiler::tile(&[m, n]).unwrap()).unwrap();
         prop_assert!(d.is_bijective_onto(a.size()));
@@ -212,7 +220,7 @@ proptest! {
                 prop_assert!(b.shape().compatible(&copies.shape()));
                 for j in 0..b.size() {
                     for i in 0..b.size().min(64) {
-                        // Different copies are different just where `b` is.
+                        // Copies differ exactly where `b` differs.
                         prop_assert_eq!(copies.at(i) == copies.at(j), b.at(i) == b.at(j));
                     }
                 }

@@ -1,15 +1,16 @@
-//! A referee for composition: brute force over all layouts of up to 64 coordinates says whether
-//! `A ∘ B` is a layout at all, and composition must then find it, and refuse otherwise.
+//! Composition against brute force. For layouts of up to 64 coordinates, an exhaustive search
+//! decides whether `A ∘ B` is a layout. Composition must find it if it exists, and must refuse
+//! otherwise.
 //!
-//! `CARBYNE_PAIRS=200000` judges that many pairs; the log says how many were refused, and how many
-//! the rule of divisibility alone (CuTe's) would refuse or get wrong.
+//! `CARBYNE_PAIRS=200000` sets the number of pairs. The log reports how many were refused, and how
+//! many CuTe's rule of divisibility alone would refuse or get wrong.
 
 #![expect(clippy::print_stderr, reason = "the log has the refusal rate")]
 
 use carbyne_ir::layout::Layout;
 use carbyne_ir::testing;
 
-/// A sequence of numbers that follows from a seed (splitmix64).
+/// A random sequence of numbers from a seed (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -29,7 +30,8 @@ impl Random {
             if size * extent > 64 {
                 break;
             }
-            // Half of the strides continue what is there, so that compositions exist often enough.
+            // Half of the strides continue the preceding modes, so that compositions exist often
+            // enough.
             let near = [size, size * 2, size / 2, 1][self.below(4)];
             let stride = if self.below(2) == 0 { near } else { self.below(17) as i64 };
             leaves.push((extent, stride));
@@ -39,7 +41,7 @@ impl Random {
     }
 }
 
-/// The index of `i`; the last leaf goes on.
+/// The index of coordinate `i`; the last leaf has no end.
 fn at(leaves: &[(i64, i64)], mut i: i64) -> i64 {
     let mut index = 0;
     for (k, (extent, stride)) in leaves.iter().enumerate() {
@@ -50,7 +52,7 @@ fn at(leaves: &[(i64, i64)], mut i: i64) -> i64 {
     index
 }
 
-/// Whether some modes of sizes that multiply to the length have these values: all ways are tried.
+/// Whether the values are those of a layout, tried with all factorizations of the length.
 fn is_layout(values: &[i64]) -> bool {
     let n = values.len();
     if n == 1 {
@@ -65,7 +67,7 @@ fn is_layout(values: &[i64]) -> bool {
     })
 }
 
-/// Whether a layout whose profile refines that of `b` is `a ∘ b`.
+/// Whether a layout with a profile that refines that of `b` is `a ∘ b`.
 fn exists(a: &[(i64, i64)], b: &[(i64, i64)]) -> bool {
     let alone = |&(extent, stride): &(i64, i64)| -> Vec<i64> {
         (0..extent).map(|i| at(a, i * stride)).collect()
@@ -84,7 +86,7 @@ fn exists(a: &[(i64, i64)], b: &[(i64, i64)]) -> bool {
     sums && parts.iter().all(|part| is_layout(part))
 }
 
-/// What CuTe's rule gives for one leaf, or nothing where its assertions fail.
+/// The result of CuTe's rule for one leaf; `None` if its assertions fail.
 fn by_rule(a: &[(i64, i64)], (extent, stride): (i64, i64)) -> Option<Vec<(i64, i64)>> {
     let (last, digits) = a.split_last()?;
     let (mut rest, mut rate, mut out) = (extent, stride, vec![]);
@@ -128,7 +130,7 @@ fn composition_refuses_only_what_is_no_layout() {
             Layout::new(shape, stride).unwrap()
         };
         let (la, lb) = (layout(&a), layout(&b));
-        // The modes of `a` that matter, the last kept.
+        // The modes of `a` that have an effect, and the last one.
         let outer = la.coalesce().leaves().to_vec();
         let result = la.compose(&lb);
         if let Ok(r) = &result {
@@ -152,7 +154,8 @@ fn composition_refuses_only_what_is_no_layout() {
     }
     let percent = |k: usize| 100.0 * k as f64 / f64::from(n_exist.max(1));
     eprintln!(
-        "{n} pairs, {n_exist} of them with an exact layout: refused {refused} ({:.2} %); the rule of \
+        "{n} pairs, {n_exist} of them with an exact layout: refused {refused} ({:.2} %); the rule \
+         of \
          divisibility alone refuses {rule_refuses} ({:.2} %), and is wrong for {rule_wrong} pairs",
         percent(refused),
         percent(rule_refuses),

@@ -1,4 +1,4 @@
-//! What a re-implementation of the layout algebra gets wrong, each a test of its own.
+//! Details that a new implementation of the layout algebra tends to get wrong, with one test each.
 
 use carbyne_ir::layout::index::idx2crd;
 use carbyne_ir::layout::slice::Holes;
@@ -15,7 +15,7 @@ fn tuple(text: &str) -> IntTuple {
 
 #[test]
 fn composition_keeps_a_last_mode_of_extent_one() {
-    // It says how the layout goes on beyond its domain.
+    // The last mode defines the layout beyond its domain.
     assert_eq!(layout("(4,1):(1,0)").compose(&layout("8:1")).unwrap().to_string(), "(4,2):(1,0)");
     assert_eq!(layout("4:1").compose(&layout("8:1")).unwrap().to_string(), "8:1");
 }
@@ -23,7 +23,7 @@ fn composition_keeps_a_last_mode_of_extent_one() {
 #[test]
 fn composition_asks_for_division_only_where_steps_carry() {
     let a = layout("(8,8):(8,1)");
-    // 3 divides neither 8 nor is divided by it, but three steps of 3 stay inside of the mode.
+    // Neither of 3 and 8 divides the other, but three steps of 3 stay in the mode.
     assert_eq!(a.compose(&layout("3:3")).unwrap().to_string(), "3:24");
     assert_eq!(a.compose(&layout("4:3")).unwrap_err().code(), "L0101");
     assert_eq!(layout("(4,36):(4,64)").compose(&layout("32:3")).unwrap_err().code(), "L0101");
@@ -31,7 +31,7 @@ fn composition_asks_for_division_only_where_steps_carry() {
 
 #[test]
 fn composition_finds_layouts_beyond_the_rule_of_division() {
-    // Two carries that outweigh each other.
+    // Two carries cancel each other.
     let a = layout("(2,2,2):(1,5,7)");
     let result = a.compose(&layout("(2,2):(3,1)")).unwrap();
     assert_eq!(result.to_string(), "(2,2):(6,1)");
@@ -59,7 +59,7 @@ fn compact_strides_of_extent_one_are_zero() {
 
 #[test]
 fn complement_divides_a_shape_mode_by_mode() {
-    // Rounded up in each mode: (1,2,32), not 480 / 8.
+    // Rounded up mode by mode: (1,2,32), not 480 / 8.
     assert_eq!(layout("8:1").complement(tuple("(3,5,32)")).unwrap().to_string(), "64:8");
     assert_eq!(layout("8:1").complement(480).unwrap().to_string(), "60:8");
 }
@@ -69,7 +69,7 @@ fn ragged_tiles_are_rounded_up() {
     let a = layout("(10,7):(7,1)");
     let d = a.logical_divide(layout("3:1")).unwrap();
     assert_eq!(d.to_string(), "(3,(4,7)):(7,(21,1))");
-    // Element (i,(j,k)) is row i + 3j of column k, also where that row is not there.
+    // Element (i,(j,k)) is row i + 3j of column k, even if this row does not exist.
     for (i, j, k) in [(0, 0, 0), (2, 1, 6), (0, 3, 5)] {
         let at = d.at_coord(&tuple(&format!("({i},({j},{k}))"))).unwrap();
         assert_eq!(at, a.at_coord(&tuple(&format!("({},{k})", i + 3 * j))).unwrap());
@@ -92,7 +92,7 @@ fn left_inverse_is_a_quasi_inverse() {
     let l = layout("4:2").left_inverse().unwrap();
     assert_eq!(l.to_string(), "(2,4):(0,1)");
     assert!((0..4).all(|i| l.at(2 * i) == i));
-    // CuTe answers with a negative extent.
+    // CuTe's result has a negative extent.
     assert_eq!(layout("4:-1").left_inverse().unwrap().to_string(), "4:-1");
 }
 
@@ -121,7 +121,7 @@ fn the_last_mode_goes_on_beyond_its_extent() {
     assert_eq!(idx2crd(&50.into(), &tuple("(4,8)")).unwrap().to_string(), "(2,12)");
     assert_eq!(layout("(4,8):(8,1)").at(50), 28);
     assert_eq!(layout("(4,8):(8,1)").at_coord(&tuple("(2,12)")), Ok(28));
-    // Below zero a layout is the mirror image, as with C's division.
+    // For negative coordinates a layout is mirrored, like division in C.
     assert_eq!(layout("(4,8):(8,1)").at(-5), -9);
 }
 
@@ -141,7 +141,7 @@ fn steps_along_axes_compose_with_the_mode_they_name() {
     let steps: CoordLayout = "(2,4):(1@1@1,1@0)".parse().unwrap();
     let a = layout("(4,(2,3)):(6,(3,1))");
     assert_eq!(a.compose_coord_in(&(), &steps).unwrap().to_string(), "(2,4):(1,6)");
-    // Tiles of an identity layout hold the coordinates of their elements.
+    // Tiles of an identity layout contain the coordinates of their elements.
     let identity = CoordLayout::identity(tuple("(128,64)")).unwrap();
     let tiles = identity.zipped_divide(Tiler::tile(&[64, 16]).unwrap()).unwrap();
     assert_eq!(tiles.to_string(), "((64,16),(2,4)):((1@0,1@1),(64@0,16@1))");
@@ -156,10 +156,10 @@ fn swizzles_move_through_layouts_that_keep_their_fields() {
     let r = a.right_inverse().unwrap();
     assert_eq!(r.to_string(), "Sw<1,0,-2> o 0 o (4,4):(4,1)");
     assert!((0..16).all(|i| a.at(r.at(i)) == i));
-    // (8,12):(1,8) has no fields to keep in its second mode.
+    // The second mode of (8,12):(1,8) does not preserve the fields of the swizzle.
     let swizzle = Swizzle::new(2, 0, 3).unwrap();
     assert_eq!(swizzle.through(&layout("(8,4):(1,24)")).unwrap_err().code(), "L0117");
-    // A swizzle and its like undo each other.
+    // Two equal swizzles cancel each other.
     let twice = composed("Sw<2,0,3> o 0 o Sw<2,0,3> o 0 o 64:1");
     assert_eq!(twice.plain(), Some(&layout("64:1")));
     assert_eq!(twice.recast(16, 32).unwrap().to_string(), "32:1");
@@ -172,7 +172,7 @@ fn recasting_keeps_bits_together() {
     assert_eq!(layout("(16,8):(1,16)").recast(8, 4).unwrap().to_string(), "(32,8):(1,32)");
     assert_eq!(layout("(6,8):(1,6)").recast(6, 8).unwrap_err().code(), "L0116");
     assert_eq!(layout("(8,8):(1,8)").recast(6, 8).unwrap().to_string(), "(6,8):(1,6)");
-    // Half a wide element, and parts without a coordinate.
+    // Half of a wide element, and parts without coordinates.
     assert_eq!(layout("3:1").upcast(2).unwrap_err().code(), "L0116");
     assert_eq!(layout("4:2").downcast(2).unwrap_err().code(), "L0116");
 }

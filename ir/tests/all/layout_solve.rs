@@ -18,13 +18,13 @@ fn layout(leaves: &[(i64, i64)]) -> Layout {
     Layout::concat(&modes.collect::<Vec<_>>()).unwrap()
 }
 
-/// The modes of a compact layout of the extents, in another order.
+/// A compact layout with these extents, in another order of modes.
 fn digits(extents: &[i64], order: &[usize]) -> Layout {
     let stride = |k: usize| extents[..k].iter().product();
     layout(&order.iter().map(|k| (extents[*k], stride(*k))).collect::<Vec<_>>())
 }
 
-/// Extents and two orders of them.
+/// Extents, and two orders of them.
 fn factors() -> impl Strategy<Value = (Vec<i64>, Vec<usize>, Vec<usize>)> {
     let extents = prop::collection::vec(prop_oneof![Just(2i64), Just(4), Just(3)], 1..5);
     extents.prop_flat_map(|extents| {
@@ -76,14 +76,14 @@ proptest! {
         runs in prop::collection::vec(prop::collection::vec((1i64..9, 0usize..4), 1..3), 1..3),
         outer in 0usize..3,
     ) {
-        // Runs begin at products of extents, and at twice such products.
+        // Runs start at products of extents, or at twice such products.
         let size: i64 = shape.iter().product();
         let step = |k: usize| shape.iter().take(k).product::<i64>() * (1 + (k as i64 % 2));
         let runs: Vec<Layout> = runs
             .iter()
             .map(|run| layout(&run.iter().map(|(n, k)| (*n, step(*k))).collect::<Vec<_>>()))
             .collect();
-        // The place that each element must have.
+        // The required place of each element.
         let (mut places, mut elements) = (BTreeMap::new(), BTreeMap::new());
         let (mut clash, mut outside) = (false, false);
         for run in &runs {
@@ -103,10 +103,12 @@ proptest! {
                 }
             }
             Err(LayoutError::NotUnified(Obstacle::RunLeaves(_))) => prop_assert!(outside),
-            Err(LayoutError::NotUnified(Obstacle::TwoStrides { .. } | Obstacle::TwoDirections(_))) => {
+            Err(LayoutError::NotUnified(
+                Obstacle::TwoStrides { .. } | Obstacle::TwoDirections(_),
+            )) => {
                 prop_assert!(clash);
             }
-            // Digits are cut unevenly.
+            // The digits are cut unevenly.
             Err(LayoutError::NotUnified(_)) => {}
             Err(other) => prop_assert!(false, "{other}"),
         }
@@ -115,7 +117,10 @@ proptest! {
     #[test]
     fn equal_functions_are_equivalent(
         (extents, p, q) in factors(),
-        strides in prop::collection::vec(prop_oneof![Just(0i64), Just(1), Just(2), Just(4), Just(8)], 4),
+        strides in prop::collection::vec(
+            prop_oneof![Just(0i64), Just(1), Just(2), Just(4), Just(8)],
+            4,
+        ),
     ) {
         let of = |order: &[usize]| {
             layout(&order.iter().map(|k| (extents[*k], strides[*k])).collect::<Vec<_>>())
@@ -161,7 +166,7 @@ fn copies_over_symbols_are_solved() {
     let p = Layout::col_major_in(&cx, vec![m, k]).unwrap();
     let q = Layout::row_major_in(&cx, vec![m, k]).unwrap();
     let f = Layout::new(vec![m, k], vec![k, one]).unwrap();
-    // `q` counts the elements along the other mode.
+    // `q` numbers the elements along the other mode.
     match solve_in(&cx, &f, &p, &q) {
         Ok(g) => {
             let values = [5, 3];

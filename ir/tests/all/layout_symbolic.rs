@@ -1,5 +1,5 @@
-//! The algebra over symbols: with values put in, every symbolic answer is the answer over numbers;
-//! where a fact is missing, it is named.
+//! The layout algebra over symbols: after substitution of values, every symbolic result is equal to
+//! the result over numbers. If a fact is missing, the error names it.
 
 use carbyne_ir::expr::{Dim, ExprArena, VarId, VarInfo};
 use carbyne_ir::layout::{CoordLayout, Layout, LayoutError, Tiler};
@@ -66,7 +66,7 @@ fn indices_of_symbols_simplify() {
     let j = s.arena.var(VarInfo::index("j", 64)).unwrap();
     let at = |coord: Vec<Dim>| a.crd2idx_in(&s.arena, &coord.into()).unwrap();
     assert_eq!(s.arena.display(at(vec![i, j])), "j + K*i");
-    // A flat thread index over a tile of known shape.
+    // A flat thread index in a tile of known shape.
     let tid = s.arena.var(VarInfo::index("tid", 128)).unwrap();
     let tile = dims("(8,16):(16,1)");
     let index = tile.at_in(&s.arena, tid).unwrap();
@@ -78,7 +78,7 @@ fn indices_of_symbols_simplify() {
 #[test]
 fn compositions_use_divisibility() {
     let s = setting();
-    // Columns of 64 within a K that 64 divides.
+    // Columns of 64 in an extent K that is a multiple of 64.
     let a = Layout::new(vec![s.k, s.m], vec![Dim::Const(1), s.k]).unwrap();
     assert_eq!(a.coalesce_in(&s.arena).unwrap().rank(), 1);
     let padded = s.arena.add(s.k, Dim::Const(8)).unwrap();
@@ -113,7 +113,7 @@ fn shape() -> impl Strategy<Value = Vec<(i64, i64)>> {
     prop::collection::vec((extent, stride), 1..4)
 }
 
-/// A layout in which -1 stands for `M` and -2 for `K`.
+/// A layout in which -1 stands for `M`, and -2 for `K`.
 fn symbolic(s: &Setting, leaves: &[(i64, i64)]) -> Layout<Dim> {
     let dim = |v: i64| match v {
         -1 => s.m,
@@ -162,7 +162,7 @@ proptest! {
             if let (Ok(divided), Ok(complement)) = (&divided, &complement) {
                 let (fixed, rest) = (s.fixed(divided, m, k), s.fixed(complement, m, k));
                 let both = Layout::concat(&[fb.clone(), rest]).unwrap();
-                // Ragged tiles run past the end; see `ragged_tiles_are_rounded_up`.
+                // Partial tiles reach beyond the end; see `ragged_tiles_are_rounded_up`.
                 let even = fixed.size() == fa.size() && both.size() == fa.size();
                 for i in 0..if even { limit(&both) } else { 0 } {
                     prop_assert_eq!(fixed.at(i), fa.at(both.at(i)), "{} by {}", fa, fb);
@@ -188,15 +188,15 @@ proptest! {
         prop_assert_eq!(split, Ok(fixed.coord(i)));
     }
 
-    /// Every operation: with values put in, the symbolic answer is the function that the operation
-    /// over numbers gives; where there is none, a fact is missing or the numbers are refused as
-    /// well.
+    /// For every operation: after substitution of values, the symbolic result is the function of
+    /// the numeric result. An operation without a result lacks a fact, or is refused for numbers,
+    /// too.
     #[test]
     fn every_operation_takes_symbols(a in shape(), b in shape(), op in 0usize..18, m in 1i64..6) {
         let s = setting();
         let (a, b) = (symbolic(&s, &a), symbolic(&s, &b));
         let answer = operate(&s.arena, op, &a, &b);
-        // A symbol that is 1 makes modes that never move, and other answers as good as these.
+        // A symbol with value 1 makes modes of extent 1, for which other results are also correct.
         for (m, k) in [(m + 1, 64), (m + 2, 128)] {
             let plain = operate(&(), op, &s.fixed(&a, m, k), &s.fixed(&b, m, k));
             match (&answer, plain) {
@@ -208,24 +208,25 @@ proptest! {
                         continue;
                     }
                     if op == 2 {
-                        // Any left inverse will do; a symbol that is 1 makes another.
+                        // Any left inverse is correct; a symbol with value 1 makes a different one.
                         let all = (0..of.size().min(2000)).map(|i| of.at(i));
                         prop_assert!(all.into_iter().all(|at| of.at(fixed.at(at)) == at));
                         continue;
                     }
                     if op == 17 {
-                        // The longest run that is known; for certain symbols there may be a longer
-                        // one.
+                        // The longest run that is known. For particular values of the symbols, a
+                        // longer one may exist.
                         prop_assert!(fixed.size() <= plain.size());
                         prop_assert!((0..fixed.size()).all(|i| of.at(fixed.at(i)) == i));
                         continue;
                     }
                     prop_assert_eq!(fixed.size(), plain.size(), "{}: {} and {}", op, fixed, plain);
                     for i in 0..plain.size().min(2000) {
-                        prop_assert_eq!(fixed.at(i), plain.at(i), "{}: {} and {}", op, fixed, plain);
+                        let (found, want) = (fixed.at(i), plain.at(i));
+                        prop_assert_eq!(found, want, "{}: {} and {}", op, fixed, plain);
                     }
                 }
-                // What is refused over numbers must not be answered over symbols.
+                // If numbers are refused, symbols must be refused, too.
                 (Ok(answer), Err(error)) => prop_assert!(
                     false, "{op}: {} though {error}", answer.display_in(&s.arena)
                 ),
@@ -235,7 +236,7 @@ proptest! {
     }
 }
 
-/// The operation of this number; the same code for numbers and symbols.
+/// The operation with this number, for numbers and symbols.
 fn operate<L: Leaf>(
     cx: &L::Cx,
     op: usize,
@@ -268,7 +269,7 @@ fn operate<L: Leaf>(
 #[test]
 fn most_operations_on_symbols_are_answered() {
     let s = setting();
-    // A padded matrix of K rows and M columns, and a tile of it.
+    // A padded matrix with K rows and M columns, and a tile of it.
     let padded = s.arena.add(s.k, Dim::Const(64)).unwrap();
     let a = Layout::new(vec![s.k, s.m], vec![Dim::Const(1), padded]).unwrap();
     let b = dims("(8,2):(1,8)");
@@ -312,7 +313,7 @@ fn coordinates_and_slices_take_symbols() {
     let tiles = identity.zipped_divide_in(&s.arena, tiler).unwrap();
     let text = tiles.display_in(&s.arena);
     assert_eq!(text, "((8,64),((M + 7)/8,K/64)):((1@0,1@1),(8@0,64@1))");
-    // What must be known is said.
+    // The error names the missing fact.
     let upcast = s.row_major().upcast_in(&s.arena, 128).unwrap_err();
     assert_eq!(upcast.to_string(), "cannot decide without knowing `K % 128 == 0`");
 }

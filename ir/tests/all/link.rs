@@ -1,10 +1,10 @@
-//! Imports, with files that stand in a table.
+//! Imports of files, which a table contains.
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::link::{File, LoadError, link};
 use carbyne_ir::{resolve, text};
 
-/// The module `main` of these files, linked and written out.
+/// The module `main` of these files, linked and expanded.
 fn linked(files: &[(&str, &str)]) -> Result<String, Box<Diagnostic>> {
     let of = |id: &str| files.iter().find(|(name, _)| *name == id).map(|(_, text)| *text);
     let src = of("main").unwrap();
@@ -36,13 +36,14 @@ const KERNEL: &str = "%A:[8,64].f32.GL\n%B:[8,64].f32.GL\nlet N = 3\n\
 #[test]
 fn sub_specs_of_files_are_brought_once() {
     let main = format!("carbyne 2\n// why\nimport \"f\"\nimport \"g\"\n{KERNEL}");
-    let f = "carbyne 2\n// of f\nimport \"g\"\nlet M = 2, N = M + 3, O = 7\ndef @f (%x) -> (%y) { @g[N] (%x) -> (%y) }\n";
+    let f = "carbyne 2\n// of f\nimport \"g\"\nlet M = 2, N = M + 3, O = 7\n\
+             def @f (%x) -> (%y) { @g[N] (%x) -> (%y) }\n";
     let g = "carbyne 2\nlet N = 4.5\ndef @g[K] (%x) -> (%y) { %y = %x * N + K }\n";
     let written = linked(&[("main", &main), ("f", f), ("g", g)]).unwrap();
     for part in ["// why\n", "(%a, 4.5) -> (%b_1)", "(%b_1, 5) -> (%b)", "let N = 3\n"] {
         assert!(written.contains(part), "`{part}` in\n{written}");
     }
-    // Constants that nothing needs stay where they are.
+    // Unused constants are not imported.
     assert!(!written.contains('7') && !written.contains("of f"), "{written}");
 }
 
@@ -54,7 +55,7 @@ fn constants_of_files_are_their_own() {
         linked(&[("main", &main), ("f", file)]).map_err(|d| d.code)
     };
     assert_eq!(use_of("M").unwrap_err(), Code::UnknownName);
-    // Nor under the name that they get.
+    // Their new names are not in scope either.
     assert_eq!(use_of("M_f").unwrap_err(), Code::UnknownName);
     assert!(use_of("5").is_ok());
 }
@@ -72,7 +73,7 @@ fn wrong_files_are_errors_at_their_import() {
     assert_eq!(error(&[], "x").trim(), "there is no file `x`");
     assert!(error(&[], "outside").contains("is outside of the folder"));
     assert!(error(&[], "pipe").contains("cannot be read: it is no file"));
-    assert!(error(&[], "main").contains("`main` is the file that imports it"));
+    assert!(error(&[], "main").contains("`main` is the importing file itself"));
     let circle = [("a", "carbyne 2\nimport \"b\"\n"), ("b", "carbyne 2\nimport \"a\"\n")];
     let said = error(&circle, "a");
     assert!(said.contains("a:2: V0238: `b` has errors b:2: V0238: `a` imports itself"), "{said}");
@@ -81,11 +82,11 @@ fn wrong_files_are_errors_at_their_import() {
     let names = [("a", "carbyne 2\ndef @f (%x) -> (%y) {\n%y = %x + %z\n}\n")];
     assert!(error(&names, "a").contains("a:3: V0201: `%z` is not defined here"));
     let more = [("a", "carbyne 2\n%A:[8].f32.GL\n")];
-    assert!(error(&more, "a").contains("a:2: V0238: more than sub-specs and constants"));
+    assert!(error(&more, "a").contains("a:2: V0238: an imported file has more than"));
     let deep: Vec<(String, String)> =
         (0..40).map(|i| (format!("f{i}"), format!("carbyne 2\nimport \"f{}\"\n", i + 1))).collect();
     let deep: Vec<(&str, &str)> = deep.iter().map(|(a, b)| (&a[..], &b[..])).collect();
-    assert!(error(&deep, "f0").contains("deeper than 32"));
+    assert!(error(&deep, "f0").contains("more than 32 files import"));
 }
 
 #[test]

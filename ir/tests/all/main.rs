@@ -1,6 +1,7 @@
-//! Tests of the layout algebra, its kit and the text format, one program so that they link once.
+//! Tests of the layout algebra, its kit and the text format. They are one program, which links
+//! once.
 //!
-//! Without the feature `text` those of the algebra and the kit are left.
+//! Without the feature `text`, only the tests of the algebra and the kit remain.
 
 #[cfg(feature = "text")]
 mod build;
@@ -25,9 +26,9 @@ mod link;
 #[cfg(feature = "text")]
 mod nodes;
 #[cfg(feature = "text")]
-mod parts;
-#[cfg(feature = "text")]
 mod ranges;
+#[cfg(feature = "text")]
+mod subspecs;
 #[cfg(feature = "text")]
 mod text_errors;
 #[cfg(feature = "text")]

@@ -7,7 +7,7 @@ use carbyne_ir::ast::{BinOp, Block, Expr, Module, Name, NodeId, NodeKey, Stmt, S
 use carbyne_ir::resolve::resolve;
 use carbyne_ir::text;
 
-/// Of all statements, those in `means` blocks too.
+/// The ids of all statements, including those in `means` blocks.
 fn ids(module: &Module) -> Vec<NodeKey> {
     Walk::new(&module.items).with_means().stmts().map(|s| s.id.key()).collect()
 }
@@ -64,7 +64,7 @@ Move @k <<<#g, #t>>>(%a) -> (%a) {
 }
 ";
 
-/// What a statement is, in a word.
+/// The kind of a statement, as a word.
 fn word(stmt: &Stmt) -> &'static str {
     match &stmt.kind {
         StmtKind::DataDecl { .. } => "data",
@@ -127,7 +127,7 @@ fn parts_are_all_that_is_written() {
     }
     assert_eq!(names.join(" "), "+a +g +t @k g t a a +x a +i +r t +w t g t x a x a");
     assert_eq!(numbers.join(" "), "4 1 4 2 - 1 0 0 n 1 i * 2 n 2 2 1 2 3 4 3 * 2 64 2 1 n");
-    // The same parts can be changed.
+    // `parts_mut` can change these parts.
     let mut renamed = module.clone();
     each_mut(&mut renamed.items, &mut |stmt| {
         parts_mut(stmt, &mut |part| match part {
@@ -141,7 +141,7 @@ fn parts_are_all_that_is_written() {
     assert!(text.contains("%y = %a") && text.contains("(%y) -> (%a) warps"), "{text}");
 }
 
-/// Leaves out barriers, and what is then empty.
+/// Removes barriers, except inside of conditions.
 struct WithoutBarriers;
 
 impl Rewriter for WithoutBarriers {
@@ -155,7 +155,7 @@ impl Rewriter for WithoutBarriers {
     }
 }
 
-/// Leaves everything as it is.
+/// Changes nothing.
 struct Same;
 
 impl Rewriter for Same {}
@@ -168,7 +168,7 @@ fn a_rewriter_keeps_what_it_does_not_change() {
     assert!(same == module && ids(&same) == ids(&module));
     let mut less = module.clone();
     less.items = rewrite(less.items, &mut WithoutBarriers);
-    // It was told to leave the condition alone; the spec's body has lost its barrier.
+    // The barrier in the condition remains; the one in the spec's body is gone.
     let words: Vec<&str> = Walk::new(&less.items).stmts().map(word).collect();
     assert_eq!(words.iter().filter(|w| **w == "barrier").count(), 1);
     assert_eq!(words.len() + 1, Walk::new(&module.items).stmts().count());

@@ -1,14 +1,14 @@
-//! `%A[1..3]` views the elements that it names, of nested modes too.
+//! `%A[1..3]` contains the right elements, also for nested modes.
 
 use carbyne_ir::layout::Layout;
 use carbyne_ir::{resolve, text};
 
-/// Every offset of a layout of constants, in the order of the coordinates.
+/// All offsets of a constant layout, in the order of coordinates.
 fn offsets(layout: &Layout<i64>) -> Vec<i64> {
     (0..layout.size()).map(|i| layout.at(i)).collect()
 }
 
-/// The offsets that `mode[from..to]` views; none where it is refused.
+/// The offsets of `mode[from..to]`; `None` if it is refused.
 fn range_of(mode: &str, from: i64, to: i64) -> Option<Vec<i64>> {
     let src = format!("carbyne 2\n%A:[{mode}].f32.GL\n%B = %A[{from}..{to}]\n");
     let program = resolve::resolve(&text::parse(&src).unwrap(), &src).ok()?;
@@ -49,9 +49,9 @@ fn a_range_is_its_elements_or_refused() {
                 assert_eq!(found, wanted, "[{mode}][{from}..{to}]");
             }
         }
-        // Single elements, and the whole mode.
+        // Single elements, and the complete mode.
         assert!(taken > size, "[{mode}]: {taken} ranges");
-        // Aligned parts.
+        // Aligned parts of the mode.
         for from in (0..size).step_by(shape[0] as usize) {
             let to = from + shape[0];
             assert!(range_of(mode, from, to).is_some(), "[{mode}][{from}..{to}]");

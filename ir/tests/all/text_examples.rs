@@ -1,4 +1,4 @@
-//! Texts as people write them, and how they print.
+//! Typical texts, and their printed forms.
 
 use carbyne_ir::ast::{BinOp, BinaryOp, CmpOp, Dims, Expr, Module, Name, ReduceOp, ShflOp, Stmt};
 use carbyne_ir::ast::{StmtKind, ThreadScalar, ThreadType, TupleExpr, UnaryOp, Unroll};
@@ -288,7 +288,7 @@ Move @copy <<<#g, #c>>> (%a.tile([8]) // comment
     assert_eq!(word(view.span), "%a [ 3 ]");
 }
 
-/// Trees that no text gives are printed as texts that mean the same.
+/// Trees that no text produces, printed as texts with the same meaning.
 #[test]
 fn numbers_below_zero_print_as_differences() {
     let value = Expr::bin(BinOp::Sub, Expr::int(1), Expr::int(-3));

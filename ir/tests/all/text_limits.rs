@@ -1,5 +1,5 @@
-//! Hostile texts and trees: too long, too deep, not text at all. Each gets a coded error or a
-//! module, no panic.
+//! Invalid and oversized inputs: texts that are too long or too deep, and arbitrary bytes. Each
+//! gives a coded error or a module, and never a panic.
 
 use carbyne_ir::ast::{
     Attr, AttrValue, BinOp, Block, CmpOp, Compare, Dims, Exec, Expr, LayoutExpr, Module, Name,
@@ -13,13 +13,13 @@ use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
 use carbyne_ir::text::{parse, parse_bytes, print, well_formed};
 
-/// `head`, as many `unit` as fit, `tail`: a text of the greatest length.
+/// A text of the maximal length: `head`, repetitions of `unit`, `tail`.
 fn fill(head: &str, unit: &str, tail: &str) -> String {
     let n = (MAX_TEXT_BYTES - head.len() - tail.len()) / unit.len();
     format!("{head}{}{tail}", unit.repeat(n))
 }
 
-/// The first error's code and place.
+/// The code and place of the first error.
 fn first_error(text: &str) -> (Code, (usize, usize)) {
     let errors = parse(text).expect_err("the text is wrong").into_vec();
     assert!(errors.len() <= MAX_ERRORS);
@@ -30,7 +30,7 @@ fn first_error(text: &str) -> (Code, (usize, usize)) {
     (errors[0].code, errors[0].span.line_col(text))
 }
 
-/// Bytes that look random; the same every time.
+/// Pseudo-random bytes, equal in every run.
 fn noise(n: usize) -> impl Iterator<Item = u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     (0..n).map(move |_| {
@@ -83,7 +83,7 @@ fn nesting() {
     assert_eq!(first_error(&fill("carbyne 2\n", "%a:[", "")), (Code::TooDeep, (2, 4 * column)));
     assert_eq!(first_error(&fill("carbyne 2\n", "min(1,", "")).0, Code::TooDeep);
     assert_eq!(first_error(&fill("carbyne 2\n", "if (a < b) {\n", "")).0, Code::TooDeep);
-    // Brackets in comments do not count; closing ones that fit nothing do no harm.
+    // Brackets in comments do not count, and unmatched closing brackets are harmless.
     assert!(parse(&fill("carbyne 2\n//", "(", "")).is_ok());
     assert_eq!(first_error(&fill("carbyne 2\n", "(}", "")).0, Code::Syntax);
     assert_eq!(first_error(&fill("carbyne 2\n", "if (a < b) { ] ", "")).0, Code::Syntax);
@@ -118,11 +118,11 @@ fn operators() {
     assert_eq!(first_error(&(most + " + 1")), (Code::ExprTooLong, (2, 9)));
     assert_eq!(first_error(&fill("carbyne 2\nlet x = ", "1+", "1")), (Code::ExprTooLong, (2, 9)));
     assert_eq!(first_error(&fill("carbyne 2\nlet x = ", "(1)+", "1")).0, Code::ExprTooLong);
-    // Parentheses do not hide operators: each group is within the limit, all together are not.
+    // Parentheses do not hide operators: each group is below the limit, but their sum exceeds it.
     let group = format!("(1{})", " * 2".repeat(100));
     let text = format!("carbyne 2\nlet x = {group} + {group} + {group}");
     assert_eq!(first_error(&text), (Code::ExprTooLong, (2, 9)));
-    // Each member of a tuple is an expression of its own.
+    // Each element of a tuple is an expression of its own.
     assert!(parse(&format!("carbyne 2\n%A:[{group},{group},{group}].f16")).is_ok());
     assert_eq!(first_error(&fill("carbyne 2\n", "1+", "")), (Code::Syntax, (2, 1)));
 }
@@ -198,7 +198,7 @@ fn unterminated() {
     }
 }
 
-// Trees built in memory: what could not be written as text is refused, and none exhausts the stack.
+// Trees built in memory: those that no text can express are refused, and none overflows the stack.
 
 fn module(items: Vec<StmtKind>) -> Module {
     let items = items.into_iter().map(Stmt::new).collect();
@@ -251,7 +251,8 @@ fn eight() -> Vec<Dims> {
     vec![dims(vec![TupleExpr::Leaf(Expr::int(8))], None)]
 }
 
-/// Whether a tree is refused exactly where no text says it; the code of the first reason.
+/// Checks that a tree is refused exactly if no text can express it. Returns the code of the first
+/// error.
 fn agrees(m: &Module) -> Option<Code> {
     let errors = well_formed(m).into_vec();
     let printed = print(m);
@@ -264,7 +265,7 @@ fn agrees(m: &Module) -> Option<Code> {
     errors.first().map(|e| e.code)
 }
 
-/// A statement with a name somewhere.
+/// Makes a statement with a name in a certain place.
 type Place<'a> = &'a dyn Fn(&str) -> StmtKind;
 
 #[test]
@@ -341,11 +342,11 @@ fn names_of_built_trees() {
     for (place, make) in places {
         let refused: Vec<&str> =
             names.into_iter().filter(|n| agrees(&module(vec![make(n)])).is_some()).collect();
-        // Of all names a text in quotes takes the most.
+        // A text in quotes accepts more than any name.
         let all = place != "text";
         assert!(refused.contains(&"a\0") && refused.contains(&"a\n"), "{place}: {refused:?}");
         assert!(!all || refused.contains(&"a b") && refused.contains(&""), "{place}: {refused:?}");
-        // And with something behind it, with which it must not be taken together.
+        // The text must not merge with a statement that follows.
         for n in names {
             agrees(&module(vec![make(n), expr("b"), make(n)]));
         }
@@ -400,12 +401,12 @@ fn lists_and_numbers_of_built_trees() {
     assert_eq!(agrees(&comment), Some(Code::NulByte));
 }
 
-/// `f` applied `n` times.
+/// Applies `f` `n` times.
 fn times<T>(n: usize, first: T, f: impl Fn(T) -> T) -> T {
     (0..n).fold(first, |t, _| f(t))
 }
 
-/// Statements that nest `n` deep, by what they nest.
+/// Statements that nest `n` levels deep, by the nested construct.
 fn nested(n: usize) -> Vec<(&'static str, StmtKind)> {
     let let_a = |e| StmtKind::Let(vec![(Name::new("a"), e)]);
     let block = |s: StmtKind| Block { stmts: vec![Stmt::new(s)], footer: vec![] };
@@ -527,7 +528,7 @@ fn built_trees_of_any_depth_are_refused_printed_and_dropped() {
         let codes = [Code::TooDeep, Code::ExprTooLong];
         assert!(codes.contains(&errors[0].code), "{what}: {errors:?}");
         if matches!(what, "right" | "min" | "tuple" | "if" | "else") {
-            // No line is indented without bound.
+            // The indentation of lines is bounded.
             assert!(print(&module).len() < DEEP * 1000, "{what}");
         }
     }
@@ -537,7 +538,7 @@ fn built_trees_of_any_depth_are_refused_printed_and_dropped() {
     assert_eq!(errors[0].code, Code::ExprTooLong);
     assert_eq!(print(&sum).len(), "carbyne 2\nlet a = 1\n".len() + DEEP * " + 1".len());
     drop(sum);
-    // Wide and nested at once.
+    // Wide and deep at the same time.
     let wide = times(2000, TupleExpr::Leaf(one()), |t| {
         TupleExpr::Tuple((0..100).map(|_| TupleExpr::Leaf(one())).chain([t]).collect())
     });

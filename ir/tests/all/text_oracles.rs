@@ -1,11 +1,11 @@
-//! The fuzz targets about texts of kernels, over damaged kernels and over random bytes.
+//! The text fuzz targets with damaged kernels and with random bytes.
 
 use carbyne_ir::kit::oracles::{parse_never_panics, print_parse_identity};
 use carbyne_ir::testing;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Kernels at two levels: what a person gives, and what is written by hand to the last instruction.
+/// Kernels at two levels: one for the solver, and one written in full down to the last instruction.
 const KERNELS: [&str; 2] = [
     include_str!("../../../examples/gemm.cby"),
     include_str!("../../../examples/graphene_fig1_ldmatrix.cby"),

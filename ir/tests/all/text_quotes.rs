@@ -1,4 +1,4 @@
-//! Texts in quotes: what stands in them is neither a comment nor a bracket, and never hides one.
+//! Texts in quotes: their content is neither a comment nor a bracket, and never hides one.
 
 use carbyne_ir::ast::{AttrValue, StmtKind};
 use carbyne_ir::diag::Code;
@@ -35,8 +35,8 @@ fn texts_that_do_not_end() {
     assert!(help.contains("loc=\"model.py:12\""), "{help}");
 }
 
-/// Brackets that the scan takes for text must not reach the parser as brackets, wherever it goes on
-/// after an error.
+/// If the scanner takes brackets as text, the parser must not see them as brackets, wherever it
+/// resumes after an error.
 #[test]
 fn quotes_hide_no_depth() {
     let deep = "(".repeat(200_000);
@@ -67,7 +67,7 @@ fn errors_say_where_a_spec_comes_from() {
         let notes = errors.iter().map(|e| e.notes.join(", ")).collect::<Vec<_>>();
         (errors.iter().map(|e| e.code).collect::<Vec<_>>(), notes)
     };
-    // By the verifier, by the resolver, by what is around.
+    // Errors of the verifier, of the resolver, and with the `loc=` of an enclosing spec.
     let of = |loc: &str| vec![format!("comes from {loc}")];
     assert_eq!(
         said("Move @k (%a) -> (%b) loc=\"m.py:1\"\n"),
@@ -86,7 +86,7 @@ fn errors_say_where_a_spec_comes_from() {
     assert_eq!(said(&body("")), (vec![Code::ShapeMismatch], of("m.py:3")));
     assert_eq!(said(&body("loc=\"m.py:4\"")), (vec![Code::ShapeMismatch], of("m.py:4")));
     assert_eq!(said("Move @k (%a) -> (%b)\n"), (vec![Code::ShapeMismatch], vec![String::new()]));
-    // It is a text, and one.
+    // `loc=` takes a text, and only `loc=` does.
     assert_eq!(said("Move @k (%a) -> (%a) loc=here\n").0, [Code::Attribute]);
     assert_eq!(said("Move @k (%a) -> (%a) acc=\"f32\"\n").0, [Code::Attribute]);
 }

@@ -1,5 +1,5 @@
-//! Which elements a view has: random views of the caller's tensors against a model that follows
-//! every element by its coordinates in the declared tensor.
+//! Elements of views: random views of the caller's tensors against a model that tracks the
+//! coordinates of every element in the declared tensor.
 
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{Program, Tensor, VarKind};
@@ -9,18 +9,18 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// Threads of the block.
+/// The number of threads of the block.
 const THREADS: i64 = 4;
-/// Elements of a view that are compared.
+/// The maximal number of elements of a view that are compared.
 const MAX_ELEMENTS: i64 = 1 << 14;
 
-/// Numbers that decide what is drawn.
+/// Random numbers that determine a case.
 struct Draw<'a> {
     numbers: std::slice::Iter<'a, u16>,
 }
 
 impl Draw<'_> {
-    /// A number below `n`; 0 where no numbers are left.
+    /// A number below `n`; 0 after the last random number.
     fn below(&mut self, n: i64) -> i64 {
         i64::from(self.numbers.next().copied().unwrap_or(0)) % n.max(1)
     }
@@ -37,7 +37,7 @@ impl Draw<'_> {
     }
 }
 
-/// A mode of a view: its extent as it is written, and what it is.
+/// A mode of a view: its extent as text and as a number.
 #[derive(Clone, Debug)]
 struct Mode {
     text: String,
@@ -51,8 +51,8 @@ impl Mode {
     }
 }
 
-/// A view as a table: of each element the coordinates in the declared tensor, or that there is
-/// none. The first mode of the outermost level is the fastest.
+/// A view as a table: for each element its coordinates in the declared tensor, or `None` if it does
+/// not exist. The first mode of the outermost level varies fastest.
 #[derive(Clone, Debug)]
 struct Model {
     levels: Vec<Vec<Mode>>,
@@ -79,8 +79,8 @@ impl Model {
         self.elements[index as usize].clone()
     }
 
-    /// A view of these levels, each element of which is where `from` says: its coordinates of the
-    /// outermost modes before, or none; coordinates of the other levels are the last ones.
+    /// A view with other outer levels. `from` maps coordinates of the new outer levels to those of
+    /// the old outermost level; other coordinates stay.
     fn view(&self, outer: Vec<Vec<Mode>>, from: impl Fn(&[i64]) -> Option<Vec<i64>>) -> Model {
         let n_outer: usize = outer.iter().map(Vec::len).sum();
         let mut levels = outer;
@@ -108,7 +108,7 @@ impl Model {
     }
 }
 
-/// A program that defines `%v`, and what that is.
+/// A program that defines `%v`, and the model of this view.
 struct Case {
     src: String,
     model: Model,
@@ -117,8 +117,7 @@ struct Case {
     thread: i64,
 }
 
-/// Draws a declared tensor: its type, the model of it, and of each mode the extents and strides it
-/// is made of.
+/// Draws a declared tensor. Returns its type, its model, and for each mode its extents and strides.
 fn declared(
     draw: &mut Draw<'_>,
     values: &HashMap<String, i64>,
@@ -156,7 +155,7 @@ fn declared(
     let mut strides: Vec<Vec<i64>> = leaves.iter().map(|l| vec![0; l.len()]).collect();
     let (mut text, mut next) = (None, 1);
     if constant && (kind > 0 || nested) {
-        // Leaf by leaf from one end or the other, with gaps.
+        // Leaf by leaf, from the first or the last one, with gaps.
         let mut order: Vec<(usize, usize)> = leaves
             .iter()
             .enumerate()
@@ -187,7 +186,7 @@ fn declared(
         (strides[0][0], strides[1][0]) = (1, values["LDA"]);
         text = Some(format!("({}):(1,LDA)", shapes.join(",")));
     } else {
-        // Row-major: the last mode is the fastest, and of a nested one the last part.
+        // Row-major: the last mode varies fastest; in a nested mode, its last part.
         for (all, extents) in strides.iter_mut().zip(&leaves).rev() {
             for (s, n) in all.iter_mut().zip(extents).rev() {
                 *s = next;
@@ -212,12 +211,12 @@ fn declared(
     (format!("[{text}]"), Model { levels: vec![modes], elements }, leaves)
 }
 
-/// What is drawn beside the model.
+/// The drawn context of the view.
 #[derive(Default)]
 struct Around {
-    /// Loops around the view: variable and end.
+    /// Loops around the view: variables and ends.
     loops: Vec<(String, String)>,
-    /// Conditions with what they are.
+    /// Conditions, and whether they hold.
     conditions: Vec<(String, bool)>,
     ops: String,
 }
@@ -260,7 +259,7 @@ fn index(
     values: &mut HashMap<String, i64>,
     thread: i64,
 ) -> Model {
-    /// What becomes of a mode.
+    /// The entry of a mode.
     enum Entry {
         At(i64),
         From(i64),
@@ -288,7 +287,7 @@ fn index(
                 let at = if draw.is(2) { mode.n - 1 } else { draw.below(mode.n) };
                 around.loops.push((name.clone(), mode.text.clone()));
                 values.insert(name.clone(), at);
-                // Of whole tiles of a mode: that this one is.
+                // The condition that this tile is complete.
                 if let Some((of, by)) = mode.text.strip_prefix("ceil_div(").and_then(|t| {
                     let (of, by) = t.strip_suffix(')')?.rsplit_once(", ")?;
                     Some((of.to_owned(), by.parse::<i64>().ok()?))
@@ -317,7 +316,7 @@ fn index(
     })
 }
 
-/// A number or a symbol.
+/// The value of a number or symbol.
 fn value_of(text: &str, values: &HashMap<String, i64>) -> Option<i64> {
     text.parse().ok().or_else(|| values.get(text).copied())
 }
@@ -340,7 +339,7 @@ fn permute(draw: &mut Draw<'_>, model: &Model, around: &mut Around) -> Model {
     })
 }
 
-/// The coordinates of an index that counts the outermost modes, the first one the fastest.
+/// The coordinates of an index over the outermost modes; the first mode varies fastest.
 fn coordinates(extents: &[i64], mut index: i64) -> Vec<i64> {
     let one = |n: &i64| {
         let c = index % n;
@@ -353,7 +352,7 @@ fn coordinates(extents: &[i64], mut index: i64) -> Vec<i64> {
 fn reshape(draw: &mut Draw<'_>, model: &Model, around: &mut Around) -> Model {
     let extents: Vec<i64> = model.outer().iter().map(|m| m.n).collect();
     let size: i64 = extents.iter().product();
-    // Each mode split in two, or all of them as one, in another order.
+    // Split each mode in two, or the product of all modes, and reorder the parts.
     let mut leaves = vec![];
     let whole = [size];
     let parts = if draw.is(2) { &whole[..] } else { &extents[..] };
@@ -380,7 +379,7 @@ fn reshape(draw: &mut Draw<'_>, model: &Model, around: &mut Around) -> Model {
     })
 }
 
-/// The values of one thread; none where there are not as many for each.
+/// The values of one thread; `None` if the elements cannot be divided evenly.
 fn thread_values(
     draw: &mut Draw<'_>,
     model: &Model,
@@ -463,7 +462,7 @@ impl Case {
         p.arena.eval(dim, &value).unwrap_or_else(|e| panic!("{e}\n{}", self.src))
     }
 
-    /// Where an element of the declared tensor lies.
+    /// The offset of an element of the declared tensor.
     fn address(&self, coords: &[i64]) -> i64 {
         let of = |(c, leaves): (&i64, &Vec<(i64, i64)>)| {
             let mut rest = *c;
@@ -477,7 +476,7 @@ impl Case {
         coords.iter().zip(&self.strides).map(of).sum()
     }
 
-    /// Compares the view with the model.
+    /// Compares a resolved view with the model.
     fn compare(&self, p: &Program, view: &Tensor) -> Result<(), TestCaseError> {
         let layout = |l: &carbyne_ir::layout::Layout<Dim>| {
             let value = |var: VarId| match p.vars.get(&var) {
@@ -490,8 +489,8 @@ impl Case {
         let whole = layout(&view.concat());
         let extents: Vec<i64> = whole.modes().iter().map(|m| m.size()).collect();
         let want: Vec<i64> = self.model.modes().iter().map(|m| m.n).collect();
-        // What is left of a mode whose strides do not continue each other is several modes of
-        // values.
+        // A value mode may consist of several modes if the strides of its elements do not continue
+        // each other.
         match src.contains(".tv(") {
             true => prop_assert_eq!(whole.size(), want.iter().product::<i64>(), "size in\n{}", src),
             false => prop_assert_eq!(extents, want, "extents in\n{}", src),
@@ -545,11 +544,12 @@ fn views_have_the_elements_that_there_are() {
     let [seen, bounded, partial, dropped] = [seen, bounded, partial, dropped].map(|c| c.get());
     assert!(
         seen > 1000 && bounded > 300 && partial > 200 && dropped > 20,
-        "too few: {seen} views, {bounded} with bounds, {partial} of parts, {dropped} within conditions"
+        "too few: {seen} views, {bounded} with bounds, {partial} of parts, {dropped} within \
+         conditions"
     );
 }
 
-/// The view `%v` of a text, or why there is none.
+/// The view `%v` of a text, or the errors.
 fn view(src: &str) -> Result<Tensor, String> {
     let module = text::parse(src).unwrap_or_else(|e| panic!("{e}\n{src}"));
     let program = resolve::resolve(&module, src).map_err(|e| e.to_string())?;
@@ -557,7 +557,7 @@ fn view(src: &str) -> Result<Tensor, String> {
     Ok(found.map(|(_, t)| t.clone()).unwrap_or_else(|| panic!("no view in\n{src}")))
 }
 
-/// Coordinates have no end: they count on, also behind the only element of a mode.
+/// Coordinates have no bound, even after the only element of a mode.
 #[test]
 fn coordinates_count_on() {
     for (shape, axis, by) in [("1,20", 0, "4,8"), ("20,1", 1, "8,4"), ("(1,1),20", 0, "4,8")] {
@@ -578,10 +578,10 @@ fn maps_are_of_tensors_that_end_where_they_say() {
         format!("carbyne 2\n%A:[64,100].f16.GL\n%v = %A.tile([64,{by}])[0, 1].tensormap([16,16])\n")
     };
     assert!(view(&text(50)).is_ok());
-    assert!(view(&text(64)).is_err_and(|e| e.contains("reach over the end")));
+    assert!(view(&text(64)).is_err_and(|e| e.contains("partial tiles")));
 }
 
-/// Elements found through a list that has an end: those behind it are not there.
+/// Elements at coordinates in a list: those after the end of the list do not exist.
 #[test]
 fn lists_of_coordinates_end_where_they_do() {
     let src = "carbyne 2
@@ -594,7 +594,7 @@ Spec @f <<<#grid:[@b < 2], #cta:[@t < 4]>>> (%A, %rows) -> (%B) {
 }
 ";
     let v = view(src).unwrap();
-    // The end of the list, and those of both modes.
+    // The end of the list, and the ends of both modes.
     assert_eq!(v.bounds.len(), 3, "{:?}", v.bounds);
     let shape = v.concat().shape();
     assert!(v.bounds.iter().all(|b| b.concat().shape() == shape), "{:?}", v.bounds);

@@ -28,7 +28,7 @@ pub use simulator::Simulator;
 pub use view::{Device, View};
 
 use crate::Fallible;
-use carbyne_codegen::{CudaKernel, Form, Interface, open_sizes, results, written};
+use carbyne_codegen::{CudaKernel, Form, Interface, open_sizes, results, written_buffers};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{BufferId, Program};
 use carbyne_ir::scalar::{Memory, Scalar};
@@ -116,7 +116,7 @@ impl Call {
         declared: &BTreeSet<String>,
     ) -> Fallible<Call> {
         let interface = Interface::of(&program, &kernels.iter().collect::<Vec<_>>(), declared);
-        let (results, written) = (results(&program), written(&program));
+        let (results, written) = (results(&program), written_buffers(&program));
         let parameter = |buffer: &BufferId| {
             let b = &program.buffers[*buffer];
             Ok(Parameter {

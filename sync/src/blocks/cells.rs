@@ -1,35 +1,36 @@
-//! Records of global memory while blocks are walked.
+//! Records of accesses to global memory while blocks are walked.
 
 use crate::memory::Does;
 use crate::pages::Pages;
 use std::collections::BTreeMap;
 
-/// Granules of a buffer in global memory that blocks touch.
+/// The granules of a buffer in global memory that blocks have accessed.
 pub(super) struct Touched {
-    /// The block that touched each granule last, plus one, and its access ([`packed`]).
+    /// For each granule, the block that accessed it last, plus one, and the effect (packed into one
+    /// word).
     pub(super) cells: Vec<u32>,
-    /// Accesses of the block that is walked, by granule.
+    /// For each granule, the accesses of the current block.
     pub(super) mine: Vec<Mine>,
-    /// Its accesses outside of the buffer, and to buffers that are too large.
+    /// The accesses of the current block outside of the buffer, and to buffers that are too large.
     pub(super) outside: Pages<Mine>,
-    /// How many granules the block that is walked has touched.
+    /// The number of granules that the current block has accessed.
     pub(super) n: usize,
-    /// A statement for each kind of access to the buffer.
+    /// For each effect on the buffer, a statement that has it.
     pub(super) sites: BTreeMap<Does, u32>,
 }
 
-/// Accesses of a block to a granule.
+/// The accesses of a block to a granule.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Mine {
-    /// One more than the block.
+    /// The index of the block, plus one.
     pub(super) block: u32,
-    /// The thread that did so last, and behind it the number of what it does ([`Walker::acts`]).
+    /// The last thread, and the number of its effect in the low bits ([`Walker::acts`]).
     pub(super) what: u32,
-    /// The last other thread that did so since the last write, packed alike.
+    /// The last other thread since the last write, packed in the same way.
     pub(super) other: u32,
 }
 
-/// Two threads that touch one element.
+/// Two threads that access the same element.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Meeting {
     pub(crate) buffer: usize,

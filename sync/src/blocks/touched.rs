@@ -1,4 +1,4 @@
-//! What blocks touch of global memory: by which threads, and whether others do, too.
+//! Records which threads of which blocks access global memory, and finds collisions.
 
 use super::cells::{Meeting, Mine};
 use super::{Unwalked, Walker};
@@ -8,10 +8,10 @@ use crate::plan::{LeafPlan, Space};
 use crate::threads::Mask;
 use crate::value::{NOTHING, Value};
 
-/// Bits of the number of what is done.
+/// The number of bits for the number of an effect.
 const ACT: u32 = 22;
 
-/// A thread of a block does something at a statement, which has a number.
+/// An access of a thread at a statement; `act` is the number of the effect.
 #[derive(Copy, Clone)]
 struct Touch {
     block: i64,
@@ -22,20 +22,20 @@ struct Touch {
 }
 
 impl Touch {
-    /// The thread, and behind it the number.
+    /// The thread, with the number of the effect in the low bits.
     fn what(self) -> u32 {
         self.thread << ACT | self.act
     }
 }
 
-/// In the place of a block: several, which read or accumulate.
+/// Stands for several blocks that read or accumulate.
 const SEVERAL: u32 = (1 << 24) - 1;
 
-/// In the place of what a block does: it reads and accumulates, or does so by several operations,
-/// and conflicts with all others.
+/// Stands for the effect of a block that reads and accumulates, or accumulates by several
+/// operations. This conflicts with every other effect.
 const MIXED: u32 = 0xff;
 
-/// A block, or several, and what is done.
+/// Packs a block, or several, and the effect.
 fn packed(block: u32, does: Option<Does>) -> u32 {
     block | does.map_or(MIXED, Does::code) << 24
 }
@@ -72,7 +72,7 @@ impl<'a> Walker<'_, 'a> {
             let bases = self.exprs.value(view.offset, env);
             let corner = o.boxed.iter().flat_map(|b| &b.at);
             let corner: Vec<Value> = corner.map(|d| self.exprs.value(*d, env)).collect();
-            let kept = view.kept(self.exprs, env);
+            let kept = view.in_bounds(self.exprs, env);
             for t in active.threads() {
                 self.unsure |= kept.is_unsure(t);
                 let (base, most) = (bases.of(t), valid.as_ref().map(|v| v.of(t)));
@@ -80,7 +80,7 @@ impl<'a> Walker<'_, 'a> {
                 if base == NOTHING || at.contains(&NOTHING) {
                     return Err(Unwalked::Unknown);
                 }
-                // Of most boxes all lies in the tensor.
+                // Most boxes lie in the tensor as a whole.
                 let boxed = o.boxed.as_ref().filter(|b| !b.has_all(&view.modes, &at));
                 let is_valid = |e: u32| most.is_none_or(|n| i64::from(e) < n);
                 let in_box = |e: u32| boxed.is_none_or(|b| b.has(i64::from(e), &view.modes, &at));
@@ -97,7 +97,7 @@ impl<'a> Walker<'_, 'a> {
         Ok(())
     }
 
-    /// The number of what a statement does to a buffer, by which accesses are compared with others.
+    /// The number of a statement's effect on a buffer.
     fn act(&mut self, g: usize, site: u32, does: Does) -> u32 {
         self.once[g] &= self.cut == 0;
         self.touched[g].sites.insert(does, site);
@@ -105,13 +105,13 @@ impl<'a> Walker<'_, 'a> {
         let number = *self.numbers.entry((site, does)).or_insert(next);
         if number == next {
             self.acts.push((site, does));
-            // More than any text has.
+            // No text has that many statements.
             self.too_many |= next >= 1 << ACT;
         }
         number & ((1 << ACT) - 1)
     }
 
-    /// A block touches a granule: by one thread, or several.
+    /// Compares an access with earlier ones of the same block.
     #[inline]
     fn compare(&mut self, g: usize, cell: i64, touch: Touch) {
         let Touch { block, thread, site, does, .. } = touch;
@@ -146,7 +146,7 @@ impl<'a> Walker<'_, 'a> {
         }
     }
 
-    /// A block touches a granule.
+    /// Compares an access with those of other blocks.
     #[inline]
     fn own(&mut self, g: usize, cell: i64, Touch { block, thread, site, does, .. }: Touch) {
         let touched = &mut self.touched[g];
@@ -172,7 +172,7 @@ impl<'a> Walker<'_, 'a> {
             return;
         }
         *old = packed(me, Some(does));
-        // A block that did several things is judged by one that conflicts.
+        // If a block had several effects, one that conflicts represents them.
         let is_one = |one: &Does| *one != Does::Write && one.conflicts(does);
         let did = did.or_else(|| touched.sites.keys().rev().copied().find(is_one));
         let did = did.unwrap_or(Does::Read);
@@ -184,7 +184,7 @@ impl<'a> Walker<'_, 'a> {
     }
 
     fn meet(&mut self, new: Meeting) {
-        /// Meetings that are kept.
+        /// The most collisions that are kept.
         const MAX_MEETINGS: usize = 1 << 10;
         let inside = |m: &Meeting| m.blocks.0 == m.blocks.1;
         let same = |m: &Meeting| m.sites == new.sites && inside(m) == inside(&new);

@@ -1,13 +1,13 @@
-//! What a leaf accesses, granule by granule.
+//! Accesses of leaves, granule by granule.
 
 use super::*;
 use std::sync::Arc;
 
 const NO_ATOM: &str =
-    "it is not said which thread of a group accesses what: the spec names no atom";
+    "the spec names no atom, so that the thread that accesses an element is unknown";
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// An access by a thread at this statement.
+    /// An access by a thread at the current statement.
     pub(super) fn access(
         &self,
         thread: u32,
@@ -19,7 +19,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Access { thread, does, record: Record { by, warp, proxy, site, serial, buffer } }
     }
 
-    /// An access that is over when the thread goes on.
+    /// An access that is complete when the thread continues.
     #[inline]
     pub(super) fn access_at_once(&self, thread: u32, does: Does, place: (u32, BufferId)) -> Access {
         let time = self.clocks.class(thread).time;
@@ -27,10 +27,10 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.access(thread, (does, by), Proxy::Generic, place)
     }
 
-    /// The loops that threads are in, of which the last one need not be told anew.
-    fn position(&mut self, strand: &Strand<'p>) -> Position {
+    /// The loops that contain the threads. Reuses the last position if it is the same.
+    fn position(&mut self, lockstep: &Lockstep<'p>) -> Position {
         let loops = || {
-            strand.frames.iter().filter_map(|f| match &f.kind {
+            lockstep.frames.iter().filter_map(|f| match &f.kind {
                 Kind::Loop { trip, var, .. } => Some((first_of(f.stmts), *var, *trip)),
                 _ => None,
             })
@@ -48,8 +48,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         groups: &Groups,
     ) -> Goes<()> {
         self.serial = self.serial.wrapping_add(1);
-        self.at.put(&act.strand.env, &act.mask);
-        let position = self.position(act.strand);
+        self.at.put(&act.lockstep.env, &act.mask);
+        let position = self.position(act.lockstep);
         self.pairs.put(self.serial, position);
         let is_inexact = match &leaf.how {
             How::Bulk(bulk) => return self.bulk(act, leaf, bulk),
@@ -57,7 +57,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             How::Meaning => groups.groups.first().is_some_and(|g| g.len() > 1),
         };
         if !leaf.visibility.is_immediate() {
-            let threads = self.threads_of(act.strand.rank, &act.mask);
+            let threads = self.threads_of(act.lockstep.rank, &act.mask);
             self.separate(&threads)?;
         }
         self.pairs.inexact = is_inexact.then_some(NO_ATOM);
@@ -80,7 +80,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             Visibility::WgmmaGroup => Engine::MatMuls,
             Visibility::Immediate | Visibility::Mbarrier | Visibility::BulkGroup => return Ok(()),
         };
-        for thread in self.threads_of(act.strand.rank, &act.mask) {
+        for thread in self.threads_of(act.lockstep.rank, &act.mask) {
             let class = self.clocks.class_of[thread as usize];
             self.clocks.classes[class as usize].queue_mut(engine).issue(act.site);
         }
@@ -95,7 +95,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         does: Does,
     ) -> Goes<()> {
         let view = &self.plan.views[o.view];
-        let (env, rank) = (&act.strand.env, act.strand.rank);
+        let (env, rank) = (&act.lockstep.env, act.lockstep.rank);
         match view.space {
             Space::Free | Space::Gathered => return Ok(()),
             Space::Registers(r) => return self.register_operand(act, leaf, r, view, does),
@@ -109,12 +109,12 @@ impl<'p, 'a> Machine<'p, 'a> {
             (Does::Read, Some(dim)) => Some(self.valid(dim, env, view.places.len())),
             _ => None,
         };
-        let kept = self.kept(view, env);
+        let kept = self.in_bounds(view, env);
         let place = (act.site, view.buffer);
         for t in act.mask.threads() {
             let base = bases.of(t);
             if base == NOTHING {
-                return self.lost(act.site, "a place is not known");
+                return self.lost(act.site, "the address of the access is unknown");
             }
             let thread = self.global_thread(rank, t);
             let new = match leaf.visibility.is_async_copy() {
@@ -154,10 +154,11 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Elements of a view at a place are accessed, the same list each time.
+    /// Accesses elements of a view at an offset. Callers pass the same list each time, so its
+    /// regions are cached.
     #[inline]
     pub(super) fn touch(&mut self, target: Target, list: &[u32], new: &Access) -> Goes<()> {
-        /// Fewer are as soon found as looked up.
+        /// Shorter lists are not worth a lookup.
         const FEW: usize = 2;
         let Target { rank, view, base } = target;
         if let [e] = list
@@ -180,7 +181,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.touch_regions(rank, &regions, new)
     }
 
-    /// Some elements of a view at a place are accessed.
+    /// Accesses some elements of a view at an offset.
     pub(super) fn touch_part(&mut self, target: Target, list: &[u32], new: &Access) -> Goes<()> {
         let view = &self.plan.views[target.view];
         match view.space {
@@ -197,7 +198,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// The regions that elements of a view in shared memory are.
+    /// The regions that contain elements of a view in shared memory.
     fn take(
         &mut self,
         footprint: Option<Footprint>,
@@ -213,8 +214,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             match self.plan.shared_cells(b, place) {
                 Some(all) => granules.extend(all.map(|g| g as u32)),
                 None => {
-                    let help = "run `carbyne simulate`, which says which element";
-                    return self.stop(site, None, "an access leaves its buffer", help);
+                    let help = "run `carbyne simulate` to find the element";
+                    return self.stop(site, None, "an access is outside of its buffer", help);
                 }
             }
         }
@@ -235,15 +236,16 @@ impl<'p, 'a> Machine<'p, 'a> {
         let is_mbarrier = |b: u32| self.p.buffers[BufferId(b)].scalar == Scalar::Mbarrier;
         for region in regions {
             if let Some(cell) = cells.get_mut(*region as usize) {
-                // What an mbarrier lies in is written by its init, and by nothing else from then
+                // The init of an mbarrier writes its memory; nothing else may write there from then
                 // on.
                 if let Some(Record { buffer, site, .. }) = cell.write
                     && buffer != new.record.buffer
                     && is_mbarrier(buffer)
                 {
                     let (what, help) = (
-                        "data is accessed where an mbarrier is live: nothing ends one that has been initialized",
-                        "give one of them memory of its own: leave out `reuses=`",
+                        "data shares memory with a live mbarrier: an initialized mbarrier stays \
+                         live until the kernel ends",
+                        "give each of them memory of its own: remove `reuses=`",
                     );
                     return self.stop(new.record.site, Some(site), what, help);
                 }
@@ -256,7 +258,8 @@ impl<'p, 'a> Machine<'p, 'a> {
     fn touch_global(&mut self, g: usize, place: i64, new: &Access) -> Goes<()> {
         if self.globals[g].len() > MAX_GLOBAL {
             return Err(Stop::Limit(format!(
-                "a block accesses more than {MAX_GLOBAL} granules of a tensor that is written"
+                "a block accesses more than {MAX_GLOBAL} granules of a tensor that the kernel \
+                 writes"
             )));
         }
         let key = place.div_euclid(self.plan.globals[g].granule);
@@ -265,13 +268,13 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Every warp of a group reads the whole tile that a descriptor names.
+    /// Every warp of a group reads the whole tile of a matrix descriptor.
     fn described(&mut self, act: &Act<'_, 'p>, o: &'a OperandPlan, bases: &Value) -> Goes<()> {
-        let (view, rank) = (&self.plan.views[o.view], act.strand.rank);
+        let (view, rank) = (&self.plan.views[o.view], act.lockstep.rank);
         for (t, lanes) in act.mask.by_warp() {
             let base = bases.of(t);
             if base == NOTHING {
-                return self.lost(act.site, "a place is not known");
+                return self.lost(act.site, "the address of the access is unknown");
             }
             let thread = self.global_thread(rank, t);
             let engine = Engine::MatMuls;
@@ -285,7 +288,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 }
 
-/// An access is checked against those before it, and noted.
+/// Checks an access against the recorded ones, and records it.
 #[inline]
 fn access(clocks: &Clocks, pairs: &mut Pairs, cell: &mut Cell, new: &Access, at: &At<'_>) {
     for (did, old) in cell.all() {

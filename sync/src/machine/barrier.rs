@@ -3,7 +3,7 @@
 use super::*;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// The classes that these threads are.
+    /// The classes that consist of exactly these threads; splits other classes.
     pub(super) fn separate(&mut self, threads: &[u32]) -> Goes<Vec<usize>> {
         let n = self.clocks.classes.len() as u64;
         self.spend(threads.len() as u64 + n * n / 16)?;
@@ -16,7 +16,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.n_splits = self.clocks.splits.len();
         match self.clocks.classes.len() > MAX_CLASSES {
             true => Err(Stop::Limit(format!(
-                "its threads synchronize in more than {MAX_CLASSES} different ways"
+                "its threads form more than {MAX_CLASSES} classes that synchronize differently"
             ))),
             false => Ok(classes),
         }
@@ -33,16 +33,16 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// A barrier at which each thread means the group that it is in.
+    /// A barrier that names, for each thread, the group of the thread.
     pub(super) fn own_barrier(
         &mut self,
-        strand: &mut Strand<'p>,
+        lockstep: &mut Lockstep<'p>,
         threads: ThreadsId,
         mask: &Mask,
         site: u32,
     ) -> Goes<Step> {
         let Some(groups) = self.p.threads[threads].own_groups() else {
-            return self.lost(site, "its threads are not known");
+            return self.lost(site, "the threads of the barrier are unknown");
         };
         let mut meeting = vec![];
         for group in groups {
@@ -53,62 +53,65 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
         }
         if meeting.iter().all(|named| mask.contains(named)) {
-            meeting.iter().for_each(|named| self.barrier(strand.rank, named, site));
-            strand.advance();
+            meeting.iter().for_each(|named| self.barrier(lockstep.rank, named, site));
+            lockstep.advance();
             return Ok(Step::On);
         }
         let Some(named) = meeting.iter().find(|named| !mask.contains(named)).copied() else {
-            strand.advance();
+            lockstep.advance();
             return Ok(Step::On);
         };
-        // Threads of other groups come to it by themselves.
+        // Threads of other groups reach the barrier separately.
         if meeting.len() > 1
-            && let Some(other) = strand.part(strand.all().warps() & !named.warps())
+            && let Some(other) = lockstep.part(lockstep.all().warps() & !named.warps())
         {
             self.put(other);
         }
-        self.named_barrier(strand, named, site)
+        self.named_barrier(lockstep, named, site)
     }
 
     pub(super) fn named_barrier(
         &mut self,
-        strand: &mut Strand<'p>,
+        lockstep: &mut Lockstep<'p>,
         named: Mask,
         site: u32,
     ) -> Goes<Step> {
-        let mask = strand.mask();
+        let mask = lockstep.mask();
         if mask.contains(&named) {
-            self.barrier(strand.rank, &named, site);
-            strand.advance();
+            self.barrier(lockstep.rank, &named, site);
+            lockstep.advance();
             return Ok(Step::On);
         }
-        // Warps that it does not name go on.
-        let others = strand.all().warps() & !named.warps();
-        if let Some(mut other) = strand.part(others) {
+        // Warps that the barrier does not name continue.
+        let others = lockstep.all().warps() & !named.warps();
+        if let Some(mut other) = lockstep.part(others) {
             other.advance();
             self.put(other);
         }
-        strand.status = Status::Barrier(named);
-        let same = |s: &Strand<'_>| s.rank == strand.rank && s.status == Status::Barrier(named);
-        let arrived =
-            self.strands.iter().filter(|s| same(s)).fold(strand.mask(), |all, s| all.or(&s.mask()));
+        lockstep.status = Status::Barrier(named);
+        let same = |s: &Lockstep<'_>| s.rank == lockstep.rank && s.status == Status::Barrier(named);
+        let arrived = self
+            .locksteps
+            .iter()
+            .filter(|s| same(s))
+            .fold(lockstep.mask(), |all, s| all.or(&s.mask()));
         if !arrived.contains(&named) {
             return Ok(Step::Waits);
         }
-        self.barrier(strand.rank, &named, site);
-        let rank = strand.rank;
-        let (mut done, rest): (Vec<Strand<'p>>, Vec<Strand<'p>>) =
-            std::mem::take(&mut self.strands)
+        self.barrier(lockstep.rank, &named, site);
+        let rank = lockstep.rank;
+        let (mut done, rest): (Vec<Lockstep<'p>>, Vec<Lockstep<'p>>) =
+            std::mem::take(&mut self.locksteps)
                 .into_iter()
                 .partition(|s| s.rank == rank && s.status == Status::Barrier(named));
-        self.strands = rest;
+        self.locksteps = rest;
         for s in &mut done {
             s.status = Status::Ready;
             s.advance();
         }
         done.into_iter().for_each(|s| self.put(s));
-        strand.status = Status::Ready;
-        strand.advance();
+        lockstep.status = Status::Ready;
+        lockstep.advance();
         Ok(Step::On)
     }
 }

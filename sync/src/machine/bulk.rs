@@ -5,14 +5,14 @@ use crate::plan::View;
 use std::sync::Arc;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// The block of a cluster of that rank, whose shared memory a thread accesses.
+    /// The block of the cluster with this rank. Records the access to its shared memory.
     pub(super) fn peer(&mut self, act: &Act<'_, 'p>, rank: i64, thread: u32) -> Goes<usize> {
         let Some(rank) = usize::try_from(rank).ok().filter(|r| *r < self.n_blocks) else {
-            let what = "it names a block that is none of the cluster";
-            let help = "ranks count the blocks of a cluster from 0";
+            let what = "no block of the cluster has this rank";
+            let help = "use a rank from 0 to the cluster size minus 1";
             return self.stop(act.site, None, what, help);
         };
-        if rank != act.strand.rank {
+        if rank != act.lockstep.rank {
             let time = self.clocks.class(thread).time;
             self.remote.insert((rank, thread, act.site), time);
         }
@@ -28,32 +28,32 @@ impl<'p, 'a> Machine<'p, 'a> {
         let [source, target] = &leaf.operands[..] else { return Ok(()) };
         let plan = self.plan;
         let (from, to) = (&plan.views[source.view], &plan.views[target.view]);
-        let Act { strand, site, .. } = *act;
+        let Act { lockstep, site, .. } = *act;
         for t in act.mask.threads() {
             self.serial = self.serial.wrapping_add(1);
             self.pairs.put(self.serial, Arc::clone(&self.last_position));
-            let thread = self.global_thread(strand.rank, t);
+            let thread = self.global_thread(lockstep.rank, t);
             self.separate(&[thread])?;
             let mut place = |view: &View| {
-                let base = self.place(view.offset, &strand.env, view.space).of(t);
+                let base = self.place(view.offset, &lockstep.env, view.space).of(t);
                 Some(base).filter(|at| *at != NOTHING || view.space == Space::Free)
             };
             let (Some(from_base), Some(to_base)) = (place(from), place(to)) else {
-                return self.lost(site, "a place is not known");
+                return self.lost(site, "the address of the copy is unknown");
             };
             let ranks = self.ranks_of(act, bulk, t)?;
             let phases = self.phases_of(act, bulk, &ranks, t)?;
             let (in_source, in_target) =
                 (self.in_box(act, source, t)?, self.in_box(act, target, t)?);
             let (kept_source, kept_target) =
-                (self.kept(from, &strand.env), self.kept(to, &strand.env));
+                (self.in_bounds(from, &lockstep.env), self.in_bounds(to, &lockstep.env));
             let inexact = self.pairs.inexact;
             if kept_source.is_unsure(t) || kept_target.is_unsure(t) {
                 self.pairs.unsure(site);
             }
             let class = self.clocks.class(thread);
             let batch = class.queue(Engine::Bulk).open();
-            // When it is over: with a phase that counts it, or with the group.
+            // The copy is complete with the phase that counts it, or else with its group.
             let over = |machine: &Self, m: Option<&usize>, reading: bool| match m {
                 Some(m) => {
                     let Mbarrier { agent, phase, .. } = machine.mbarriers[*m];
@@ -69,7 +69,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 machine.access(thread, (does, by), proxy, (site, view.buffer))
             };
             let read = made(self, Does::Read, over(self, phases.first(), true), from);
-            let place = Target { rank: strand.rank, view: source.view, base: from_base };
+            let place = Target { rank: lockstep.rank, view: source.view, base: from_base };
             self.touch_box(place, &read, |e| in_source(e) && kept_source.has(t, e))?;
             for (i, rank) in ranks.iter().enumerate() {
                 let by = over(self, phases.get(i), false);
@@ -83,18 +83,19 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// The blocks of the cluster to which a copy goes.
+    /// The blocks of the cluster that receive a copy.
     fn ranks_of(&mut self, act: &Act<'_, 'p>, bulk: &'a Bulk, t: usize) -> Goes<Vec<usize>> {
-        let Some(dim) = bulk.mask else { return Ok(vec![act.strand.rank]) };
-        let mask = self.fixed(dim, &act.strand.env).of(t);
+        let Some(dim) = bulk.mask else { return Ok(vec![act.lockstep.rank]) };
+        let mask = self.fixed(dim, &act.lockstep.env).of(t);
         if mask < 1 || mask >> self.n_blocks.min(62) != 0 {
-            let what = "it goes to blocks that are none of the cluster";
-            return self.stop(act.site, None, what, "name blocks of the cluster, one bit each");
+            let what = "the multicast mask names blocks outside of the cluster";
+            let help = "set one bit for each target block of the cluster, and no other bit";
+            return self.stop(act.site, None, what, help);
         }
         Ok((0..self.n_blocks).filter(|r| mask >> r & 1 == 1).collect())
     }
 
-    /// The barrier objects that count its bytes, one for each of these blocks.
+    /// The mbarriers that count the bytes, one for each of these blocks.
     fn phases_of(
         &mut self,
         act: &Act<'_, 'p>,
@@ -104,12 +105,15 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<Vec<usize>> {
         let (mut phases, site) = (vec![], act.site);
         let Some(view) = bulk.bar else { return Ok(phases) };
-        let thread = self.global_thread(act.strand.rank, t);
+        let thread = self.global_thread(act.lockstep.rank, t);
         for rank in ranks {
-            let base = self.fixed(self.plan.views[view].offset, &act.strand.env).of(t);
+            let base = self.fixed(self.plan.views[view].offset, &act.lockstep.env).of(t);
             let m = self.mbarrier(act, Target { rank: *rank, view, base }, 0, thread)?;
             if self.mbarriers[m].unpublished.is_some() {
-                return self.stop(site, None, "the copy is given an mbarrier whose init it may not see yet", "write `fence.mbarrier_init` or `fence.async` behind the init, before the barrier that follows");
+                let what = "the copy may not see the init of its mbarrier yet";
+                let help = "write `fence.mbarrier_init` or `fence.async` after the init and \
+                            before the next barrier";
+                return self.stop(site, None, what, help);
             }
             phases.push(m);
         }
@@ -117,7 +121,11 @@ impl<'p, 'a> Machine<'p, 'a> {
         for m in &phases {
             let b = &self.mbarriers[*m];
             if let Some(other) = b.last.unordered(&self.clocks, class, b.agent, false) {
-                return self.stop(site, Some(other), "nothing orders the copy behind the last phase of its mbarrier, in which its bytes may count", "let the thread wait for that phase first, or correct the index");
+                let what = "nothing orders the copy after the previous phase of its mbarrier, so \
+                    that its bytes may count in that phase";
+                let help =
+                    "let the thread wait for that phase before the copy, or correct the index";
+                return self.stop(site, Some(other), what, help);
             }
             self.keep_phase(*m, class, site);
             let b = &self.mbarriers[*m];
@@ -131,7 +139,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(phases)
     }
 
-    /// Elements of a view are accessed, those that are inside.
+    /// Accesses the elements of a view for which `inside` holds.
     fn touch_box(
         &mut self,
         target: Target,
@@ -149,7 +157,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.touch_part(target, &part, new)
     }
 
-    /// A copy is under way: of a group of its thread, or counted by phases.
+    /// Puts a copy in flight, as a part of a group of its thread or counted by phases.
     fn issue(&mut self, thread: u32, bulk: &Bulk, phases: Vec<usize>, site: u32) -> Goes<()> {
         let class = self.clocks.class_of[thread as usize] as usize;
         if phases.is_empty() {
@@ -169,8 +177,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Which elements of an operand lie in the tensor of its map. That matters where the tensor may
-    /// be written.
+    /// The elements of an operand that lie in the tensor of its tensor map. This matters if the
+    /// tensor may be written.
     fn in_box(
         &mut self,
         act: &Act<'_, 'p>,
@@ -181,8 +189,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         let boxed = o.boxed.as_ref().filter(|_| view.space != Space::Free);
         let mut at = vec![];
         for dim in boxed.iter().flat_map(|b| &b.at) {
-            match self.place(*dim, &act.strand.env, view.space).of(t) {
-                NOTHING => return self.lost(act.site, "the place of a box is not known"),
+            match self.place(*dim, &act.lockstep.env, view.space).of(t) {
+                NOTHING => return self.lost(act.site, "the coordinates of the box are unknown"),
                 place => at.push(place),
             }
         }

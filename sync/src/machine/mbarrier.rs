@@ -1,18 +1,18 @@
-//! Barrier objects: who arrives, who waits.
+//! Mbarriers: inits, arrivals and waits.
 
 use super::*;
 
-/// By what the threads at a statement name mbarriers.
+/// The mbarriers that the threads at a statement name.
 pub(super) struct Spots {
     view: usize,
-    /// The block of the cluster, where it may be another.
+    /// The rank of the block, if it may be another block of the cluster.
     rank: Option<Value>,
-    /// Where the view begins.
+    /// The offset of the view.
     base: Value,
 }
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// The mbarrier at an element of a thread's view, which is used.
+    /// The mbarrier at an element of a thread's view. The use must come after the init.
     pub(super) fn mbarrier(
         &mut self,
         act: &Act<'_, 'p>,
@@ -23,10 +23,10 @@ impl<'p, 'a> Machine<'p, 'a> {
         let (place, byte) = self.mbarrier_place(act, target, element)?;
         let Some(found) = self.mbarrier_at.get(&(target.rank, byte)).copied() else {
             let what = "an mbarrier is used before its `mbarrier.init`";
-            let help = "initialize it, then put a `barrier` before its first use";
+            let help = "initialize the mbarrier, then put a `barrier` before its first use";
             return self.stop(act.site, None, what, help);
         };
-        // It must come after the init; whom a fence and the cluster's barrier have told does.
+        // A thread that knows of the init by a fence and the cluster barrier comes after the init.
         let v = &self.plan.views[target.view];
         let m = &self.mbarriers[found];
         let (_, waited) = self.cluster.phases(thread);
@@ -50,7 +50,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         {
             let used = self.access_at_once(thread, Does::Read, (act.site, v.buffer));
             let relation = write.relation(&self.clocks, &used);
-            // The thread that made it is behind itself.
+            // The thread that executed the init needs no order.
             if relation != Relation::Same {
                 let made = (write, Does::Write);
                 self.pairs.meet(&self.clocks, made, &used, relation, &self.at);
@@ -59,7 +59,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(found)
     }
 
-    /// The offset and the byte of an mbarrier.
+    /// The offset and the byte address of an mbarrier.
     fn mbarrier_place(
         &mut self,
         act: &Act<'_, 'p>,
@@ -68,46 +68,46 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<(i64, i64)> {
         let v = &self.plan.views[view];
         if base == NOTHING {
-            return self.lost(act.site, "it is not known which mbarrier is used");
+            return self.lost(act.site, "the index of the mbarrier is unknown");
         }
         let place = base.saturating_add(v.places.get(element).copied().unwrap_or(0));
         let Space::Shared(b) = v.space else {
-            return self.lost(act.site, "it is not known where the mbarrier is");
+            return self.lost(act.site, "the address of the mbarrier is unknown");
         };
         let byte = self.plan.shared[b].at.saturating_add(place.saturating_mul(8));
         Ok((place, byte))
     }
 
-    /// The numbers that threads give to a synchronization.
+    /// The numbers that threads pass to a synchronization statement.
     pub(super) fn numbers(&mut self, sync: &Sync, env: &Env) -> Value {
         let Some(dim) = sync.number else { return Value::Same(1) };
-        // Of a parity the last bit matters.
+        // Only the last bit of a parity matters.
         let modulus = if sync.op == SyncOp::MbarrierWait { 2 } else { 1 };
         self.watch.still(self.exprs, dim, env, modulus);
         self.exprs.value(dim, env)
     }
 
-    /// That of one thread.
+    /// The number of one thread.
     pub(super) fn number_of(&mut self, numbers: &Value, t: usize, site: u32) -> Goes<i64> {
         match numbers.of(t) {
-            NOTHING => self.lost(site, "the number of a synchronization is not known"),
+            NOTHING => self.lost(site, "the number of the statement is unknown"),
             n => Ok(n),
         }
     }
 
-    /// By what threads name mbarriers.
+    /// Evaluates the mbarriers that threads name.
     pub(super) fn spots(&mut self, act: &Act<'_, 'p>, tensor: TensorId) -> Goes<Spots> {
         let view = match self.plan.view(tensor) {
             Ok(view) => view,
             Err(why) => return self.lost(act.site, &why.to_string()),
         };
-        let (v, env) = (&self.plan.views[view], &act.strand.env);
+        let (v, env) = (&self.plan.views[view], &act.lockstep.env);
         let rank = v.peer.map(|dim| self.fixed(dim, env));
         let base = self.fixed(v.offset, env);
         Ok(Spots { view, rank, base })
     }
 
-    /// The mbarriers that a thread names.
+    /// The mbarriers that one thread names.
     pub(super) fn named(
         &mut self,
         act: &Act<'_, 'p>,
@@ -115,9 +115,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         t: usize,
         out: &mut Vec<usize>,
     ) -> Goes<()> {
-        let thread = self.global_thread(act.strand.rank, t);
+        let thread = self.global_thread(act.lockstep.rank, t);
         let rank = match &spots.rank {
-            None => act.strand.rank,
+            None => act.lockstep.rank,
             Some(ranks) => self.peer(act, ranks.of(t), thread)?,
         };
         let target = Target { rank, view: spots.view, base: spots.base.of(t) };
@@ -128,7 +128,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// What a class does for the phase to come stands behind the last one: notes by what.
+    /// Records that the contribution of a class to the current phase comes after the previous
+    /// phase.
     pub(super) fn keep_phase(&mut self, m: usize, class: usize, site: u32) {
         let (clocks, b) = (&self.clocks, &self.mbarriers[m]);
         if b.last.phases() > 0 {
@@ -159,17 +160,21 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             Settled::Late(wait) => {
                 self.late.insert(wait);
-                self.fault(wait, Some(site), "the phase that is waited for may be over, and the next one too, before the thread comes to wait", "let those who complete the next phase come after this wait, or correct the parity", false);
+                let what = "the thread may reach this wait only after its phase and the next \
+                            phase are complete";
+                let help = "order the arrivals of the next phase after this wait, or correct the \
+                            parity";
+                self.fault(wait, Some(site), what, help, false);
             }
         }
         Ok(())
     }
 
     pub(super) fn init(&mut self, act: &Act<'_, 'p>, sync: &Sync, t: usize) -> Goes<()> {
-        let (rank, site) = (act.strand.rank, act.site);
+        let (rank, site) = (act.lockstep.rank, act.site);
         let Some(tensor) = sync.tensor else { return Ok(()) };
         let spots = self.spots(act, tensor)?;
-        let counts = self.numbers(sync, &act.strand.env);
+        let counts = self.numbers(sync, &act.lockstep.env);
         let count = self.number_of(&counts, t, site)?;
         let thread = self.global_thread(rank, t);
         let view = &self.plan.views[spots.view];
@@ -178,10 +183,12 @@ impl<'p, 'a> Machine<'p, 'a> {
             let (_, byte) = self.mbarrier_place(act, target, e)?;
             if self.mbarrier_at.contains_key(&(rank, byte)) {
                 let what = "an mbarrier is initialized twice";
-                return self.stop(site, None, what, "let one thread initialize it, once");
+                return self.stop(site, None, what, "let one thread initialize the mbarrier, once");
             }
             if self.mbarriers.len() >= MAX_MBARRIERS {
-                return Err(Stop::Limit(format!("it has more than {MAX_MBARRIERS} mbarriers")));
+                return Err(Stop::Limit(format!(
+                    "the kernel has more than {MAX_MBARRIERS} mbarriers"
+                )));
             }
             let agents = (self.clocks.agent(), self.clocks.agent());
             self.mbarrier_at.insert((rank, byte), self.mbarriers.len());
@@ -192,7 +199,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Threads by the mbarrier that they name, with the number that they give.
+    /// Groups threads by the mbarrier that they name and the number that they pass.
     fn by_mbarrier(
         &mut self,
         act: &Act<'_, 'p>,
@@ -200,7 +207,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<BTreeMap<(usize, i64), Vec<u32>>> {
         let mut by: BTreeMap<(usize, i64), Vec<u32>> = BTreeMap::new();
         let Some(tensor) = sync.tensor else { return Ok(by) };
-        let numbers = self.numbers(sync, &act.strand.env);
+        let numbers = self.numbers(sync, &act.lockstep.env);
         let spots = self.spots(act, tensor)?;
         let mut named = vec![];
         for t in act.mask.threads() {
@@ -209,7 +216,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 _ => self.number_of(&numbers, t, act.site)?,
             };
             self.named(act, &spots, t, &mut named)?;
-            let thread = self.global_thread(act.strand.rank, t);
+            let thread = self.global_thread(act.lockstep.rank, t);
             named.iter().for_each(|m| by.entry((*m, number)).or_default().push(thread));
         }
         Ok(by)
@@ -221,7 +228,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             for class in self.separate(&threads)? {
                 let b = &self.mbarriers[m];
                 if let Some(other) = b.last.unordered(&self.clocks, class, b.agent, later) {
-                    return self.stop(site, Some(other), "nothing orders the arrival behind the last phase of its mbarrier, in which it may count", "let the thread wait first, for that phase or for those who waited for it; or correct the index, or the count");
+                    let what = "nothing orders the arrival after the previous phase of its \
+                        mbarrier, so that the arrival may count in that phase";
+                    let help = "let the thread wait for that phase, or for a thread that has \
+                        waited for it; or correct the index or the count";
+                    return self.stop(site, Some(other), what, help);
                 }
                 self.keep_phase(m, class, site);
                 let b = &self.mbarriers[m];
@@ -232,8 +243,8 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let each = if sync.op == SyncOp::MbarrierArrive { number } else { 1 };
                 let n = each.saturating_mul(threads.len() as i64);
                 if n > b.pending || each < 1 {
-                    let what = "an mbarrier gets more arrivals than its phase takes";
-                    let help = "compare the count of `mbarrier.init` with the threads that arrive";
+                    let what = "more threads arrive on an mbarrier than its phase expects";
+                    let help = "make the count of `mbarrier.init` match the threads that arrive";
                     return self.stop(site, None, what, help);
                 }
                 if later {
@@ -267,7 +278,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             for class in self.separate(&threads)? {
                 let b = &self.mbarriers[m];
                 if let Some(other) = b.before.unordered(&self.clocks, class, b.agent, false) {
-                    return self.stop(site, Some(other), "nothing orders the wait behind the phase before: it may have passed two phases ago, as the parity is the same", "let every thread wait for each phase in turn, or for those who have waited");
+                    let what = "nothing orders the wait after the previous phase: it may return \
+                        for the phase before that one, which has the same parity";
+                    let help = "let every thread wait for each phase in turn, or for a thread \
+                                that has waited";
+                    return self.stop(site, Some(other), what, help);
                 }
                 let (message, agent): (Message, _) = (b.complete.clone(), b.agent);
                 self.clocks.acquire(class, &message, Some(agent), site);

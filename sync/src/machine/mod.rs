@@ -1,32 +1,37 @@
 //! Follows the threads of one cluster through a kernel, without data.
 //!
-//! The threads that are farthest behind go first; that is one order of many. What is known is
-//! independent of it: clocks pass by synchronization alone, and an arrival, a copy or a wait that
-//! may belong to another phase in another order is a fault.
+//! The machine always continues the threads that are farthest behind. This is one of many possible
+//! schedules, but the result holds for all of them: only synchronization advances the clocks, and
+//! an arrival, a copy or a wait that might belong to another phase in another schedule is a fault.
+//!
+//! Reading order: `control_flow` (loops, conditions, specs), `access` (memory), `sync`
+//! (synchronization statements), `mbarrier`, `bulk`, `registers`; then `rounds` and
+//! `inserted_iterations` (loops of many iterations), `deadlock` (the end of a kernel).
 
 mod access;
 mod barrier;
+mod body_effects;
 mod bulk;
-mod ends;
-mod inserted;
-mod inside;
+mod control_flow;
+mod deadlock;
+mod decisions;
+mod inserted_iterations;
 mod loops;
 mod mbarrier;
-mod outer;
 mod registers;
 mod rounds;
+mod snapshot;
 mod state;
 mod sync;
-mod values;
-mod walk;
 
-pub(crate) use outer::Snapshot;
+pub(crate) use snapshot::Snapshot;
 
 use crate::clocks::{Clocks, Engine, Message, Way};
 use crate::expr::{Env, Exprs};
 use crate::groups::Groups;
+use crate::increments::{FOREVER, Increment, Watch};
+use crate::lockstep::{Frame, Kind, Lockstep, Status};
 use crate::memory::{Access, By, Cell, Does, Proxy, Record, Relation};
-use crate::motion::{FOREVER, Motion, Watch};
 use crate::pages::Pages;
 use crate::pairs::{At, Pairs, Position};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
@@ -35,7 +40,6 @@ use crate::regions::{Footprint, Regions};
 use crate::report::{AgentKind, Keeps, Missing};
 use crate::steps::Nest;
 use crate::steps::{Along, Steps};
-use crate::strand::{Frame, Kind, Status, Strand};
 use crate::threads::Mask;
 use crate::value::{NOTHING, Value};
 use carbyne_atoms::{AtomTable, Visibility};
@@ -51,43 +55,43 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Why a kernel is not followed to its end.
+/// The reason why the machine stops before the end of the kernel.
 pub(crate) enum Stop {
-    /// A fault that has been noted.
+    /// A fault, which has been recorded.
     Fault,
-    /// A limit, in words.
+    /// A limit of the checker, described in words.
     Limit(String),
 }
 
 type Goes<T> = Result<T, Stop>;
 
-/// What a register holds for asynchronous MatMuls.
+/// The last uses of a register by a thread and by asynchronous MatMuls.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Register {
     last: u32,
     last_site: u32,
-    /// Batch plus one, statement, shape.
+    /// Batch plus one, statement, and for writes the accumulator shape.
     writing: (u32, u32, (i64, i64)),
     reading: (u32, u32),
 }
 
-use inside::Inside;
+use body_effects::BodyEffects;
 use loops::{Rounds, Turned};
 
-/// Which way is followed, and how far.
+/// The cluster to follow, and the limits.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Start {
-    /// Blocks of a cluster, and the first of them.
+    /// The number of blocks of a cluster, and the index of the first one.
     pub(crate) blocks: usize,
     pub(crate) first: i64,
-    /// The lane of every warp that is elected.
+    /// The elected lane of every warp.
     pub(crate) elected: usize,
     pub(crate) max_steps: u64,
-    /// A statement to which threads come as late as they can.
+    /// A statement that threads reach as late as possible.
     pub(crate) held: Option<u32>,
 }
 
-/// The threads of a cluster on their way.
+/// The state of the threads of a cluster.
 #[derive(Clone)]
 pub(crate) struct Machine<'p, 'a> {
     pub(crate) p: &'p Program,
@@ -100,31 +104,32 @@ pub(crate) struct Machine<'p, 'a> {
     first_block: i64,
     elected: usize,
     pub(crate) clocks: Clocks,
-    /// What happened to each region of a block's shared memory.
+    /// For each block, the recorded accesses of each region of its shared memory.
     cells: Vec<Vec<Cell>>,
     regions: Regions,
     globals: Vec<Pages<Cell>>,
     registers: Vec<Vec<Register>>,
-    /// Of each warp its last `wgmma.fence`: when it was, and which statement.
+    /// For each warp, the serial number and the statement of its last `wgmma.fence`.
     fences: Vec<(u32, u32)>,
     mbarriers: Vec<Mbarrier>,
     mbarrier_at: BTreeMap<(usize, i64), usize>,
     cluster: ClusterBarrier,
-    strands: Vec<Strand<'p>>,
+    locksteps: Vec<Lockstep<'p>>,
     serial: u32,
     pub(crate) pairs: Pairs,
     n_splits: usize,
     groups: FxHashMap<(ThreadsId, i64), Rc<Groups>>,
-    insides: FxHashMap<Option<StmtId>, Inside>,
+    insides: FxHashMap<Option<StmtId>, BodyEffects>,
     steps: u64,
-    /// What was spent beside accesses.
+    /// Costs other than accesses.
     overhead: u64,
     max_steps: u64,
-    /// Of statements that synchronize how many threads execute them together.
+    /// For each synchronization statement, the number of threads that must execute it together.
     together: FxHashMap<u32, usize>,
-    /// Of accesses to another block's shared memory: by block and statement, the last.
+    /// For each block, thread and statement, the time of the last access to that block's shared
+    /// memory.
     remote: BTreeMap<(usize, u32, u32), u32>,
-    /// Of each block the registers that no thread has, and those of a thread, by warp.
+    /// For each block, the number of free registers, and the registers of a thread of each warp.
     registers_left: Vec<(i64, Vec<i64>)>,
     wake: bool,
     at: At<'p>,
@@ -132,23 +137,23 @@ pub(crate) struct Machine<'p, 'a> {
     pub(crate) watch: Watch,
     pub(crate) rounds: Rounds,
     held: Option<u32>,
-    /// The last turn of outer loops.
+    /// The last iteration of the outer loops.
     reached: u64,
-    /// The largest number that was compared with the number of turns of outer loops.
+    /// The largest value that was compared with the trip count of the outer loops.
     pub(crate) tested: i64,
     /// Waits that may come too late for their phase.
     pub(crate) late: BTreeSet<u32>,
 }
 
-/// Granules of a tensor in global memory that one block may touch.
+/// The most granules of a tensor in global memory that one block may access.
 const MAX_GLOBAL: usize = 1 << 21;
-/// Granules of shared memory, and registers, of all blocks of a cluster.
+/// The most granules of shared memory, and the most registers, of all blocks of a cluster.
 const MAX_CELLS: usize = 1 << 21;
-/// What a statement takes of an eighth of its threads, in accesses.
+/// The cost of a statement per eight threads, in accesses.
 const STATEMENT: u64 = 16;
-/// Classes that threads may fall into.
+/// The most classes of threads.
 const MAX_CLASSES: usize = 1 << 10;
-/// Times that classes may have, all together: of mbarriers too.
+/// The most mbarriers.
 const MAX_MBARRIERS: usize = 1 << 12;
 
 impl<'p, 'a> Machine<'p, 'a> {
@@ -189,7 +194,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             mbarriers: vec![],
             mbarrier_at: BTreeMap::new(),
             cluster,
-            strands: vec![],
+            locksteps: vec![],
             serial: 1,
             pairs,
             n_splits: 0,
@@ -205,7 +210,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             at: At::new(exprs.program),
             last_position: Arc::new([]),
             watch: Watch::new(are_families),
-            // What other numbers of turns may be like is followed without gaps.
+            // A state that may represent other trip counts must not leave iterations out.
             rounds: Rounds::new(are_families.contains(&true)),
             held,
             reached: 0,
@@ -215,7 +220,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Whether a cluster of so many blocks is more than is kept track of.
+    /// Whether the memory of a cluster exceeds the limits.
     pub(crate) fn is_too_large(plan: &Plan, n_blocks: usize, n_threads: usize) -> bool {
         let warps = n_blocks * n_threads.div_ceil(32);
         let registers: usize = plan.registers.iter().map(|(_, n)| *n as usize).sum();
@@ -223,7 +228,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             || registers.saturating_mul(warps) > MAX_CELLS
     }
 
-    /// Puts all threads at the beginning.
+    /// Places all threads at the first statement.
     pub(crate) fn begin(&mut self, kernel: SpecId) {
         let body: &'p [Stmt] = self.p.specs[kernel].body.as_deref().unwrap_or(&[]);
         self.body = body;
@@ -231,16 +236,16 @@ impl<'p, 'a> Machine<'p, 'a> {
             let mask = Mask::first(self.n_threads);
             let frame = Frame { stmts: body, at: 0, mask, kind: Kind::Root };
             let env = Env { block: self.first_block + rank as i64, loops: vec![] };
-            self.strands.push(Strand { rank, frames: vec![frame], env, status: Status::Ready });
+            self.locksteps.push(Lockstep { rank, frames: vec![frame], env, status: Status::Ready });
         }
     }
 
-    /// Follows all threads to their ends; or up to the next turn of outer loops, to which the first
-    /// threads come. Whether they have ended.
-    pub(crate) fn run(&mut self, to_next_turn: bool) -> Goes<bool> {
+    /// Follows all threads to their ends (true), or until the first threads begin the next
+    /// iteration of outer loops (false).
+    pub(crate) fn run(&mut self, to_next_iteration: bool) -> Goes<bool> {
         loop {
-            let Some(mut strand) = self.next() else {
-                if self.strands.is_empty() {
+            let Some(mut lockstep) = self.next() else {
+                if self.locksteps.is_empty() {
                     return self.ends().map(|()| true);
                 }
                 return self.stuck().map(|()| true);
@@ -249,22 +254,22 @@ impl<'p, 'a> Machine<'p, 'a> {
                 let n = 1 + self.n_threads as u64 / 8;
                 self.overhead += n * (STATEMENT - 1);
                 self.spend(n)?;
-                match self.step(&mut strand)? {
-                    Step::On if self.strands.is_empty() && self.rounds.turned.is_none() => {}
+                match self.step(&mut lockstep)? {
+                    Step::On if self.locksteps.is_empty() && self.rounds.turned.is_none() => {}
                     Step::On => break true,
                     Step::Waits => break true,
                     Step::Ended => break false,
                 }
             };
             if goes_on {
-                self.put(strand);
+                self.put(lockstep);
             }
             if std::mem::take(&mut self.wake) {
                 self.wake_all();
             }
             if let Some(turned) = self.rounds.turned.take() {
                 match self.exprs.nest_of(turned.var) {
-                    Some(Nest::Outer) if to_next_turn => {
+                    Some(Nest::Outer) if to_next_iteration => {
                         if turned.turn <= self.reached {
                             continue;
                         }
@@ -279,19 +284,20 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Those who wait look again.
+    /// Lets waiting threads check their condition again.
     fn wake_all(&mut self) {
-        let (mut waiting, others): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.strands).into_iter().partition(|s| s.status == Status::Waits);
-        self.strands = others;
+        let (mut waiting, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.locksteps)
+            .into_iter()
+            .partition(|s| s.status == Status::Waits);
+        self.locksteps = others;
         waiting.sort_by_key(|s| (s.rank, s.all().threads().next()));
-        for mut strand in waiting {
-            strand.status = Status::Ready;
-            self.put(strand);
+        for mut lockstep in waiting {
+            lockstep.status = Status::Ready;
+            self.put(lockstep);
         }
     }
 
-    /// What was spent, in accesses.
+    /// The cost so far, in accesses.
     pub(crate) fn steps(&self) -> u64 {
         self.steps + self.overhead
     }
@@ -301,53 +307,53 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.steps += n;
         match self.steps + self.overhead > self.max_steps {
             true => Err(Stop::Limit(
-                "following all of its threads through all turns takes more steps than are made"
+                "following all threads through all iterations takes more steps than the limit"
                     .to_owned(),
             )),
             false => Ok(()),
         }
     }
 
-    fn next(&mut self) -> Option<Strand<'p>> {
-        let first = |s: &Strand<'_>| s.all().threads().next();
-        let site = |s: &Strand<'_>| s.stmt().map(|stmt| self.plan.site(stmt));
-        let held = |s: &Strand<'_>| self.held.is_some() && site(s) == self.held;
-        let order = |a: &Strand<'_>, b: &Strand<'_>| {
+    fn next(&mut self) -> Option<Lockstep<'p>> {
+        let first = |s: &Lockstep<'_>| s.all().threads().next();
+        let site = |s: &Lockstep<'_>| s.stmt().map(|stmt| self.plan.site(stmt));
+        let held = |s: &Lockstep<'_>| self.held.is_some() && site(s) == self.held;
+        let order = |a: &Lockstep<'_>, b: &Lockstep<'_>| {
             held(a)
                 .cmp(&held(b))
                 .then(a.compare(b))
                 .then(a.rank.cmp(&b.rank))
                 .then_with(|| first(a).cmp(&first(b)))
         };
-        let ready = self.strands.iter().enumerate().filter(|(_, s)| s.status == Status::Ready);
+        let ready = self.locksteps.iter().enumerate().filter(|(_, s)| s.status == Status::Ready);
         let (i, _) = ready.min_by(|a, b| order(a.1, b.1))?;
-        Some(self.strands.swap_remove(i))
+        Some(self.locksteps.swap_remove(i))
     }
 
-    /// Puts threads back; they join those at the same statement.
-    fn put(&mut self, strand: Strand<'p>) {
-        let stands = |s: &Strand<'_>| matches!(s.status, Status::Ready | Status::Meets);
-        let same = self.strands.iter_mut().find(|o| {
-            o.rank == strand.rank
+    /// Puts threads back. They join threads at the same statement.
+    fn put(&mut self, lockstep: Lockstep<'p>) {
+        let stands = |s: &Lockstep<'_>| matches!(s.status, Status::Ready | Status::Meets);
+        let same = self.locksteps.iter_mut().find(|o| {
+            o.rank == lockstep.rank
                 && stands(o)
-                && stands(&strand)
-                && o.compare(&strand) == std::cmp::Ordering::Equal
+                && stands(&lockstep)
+                && o.compare(&lockstep) == std::cmp::Ordering::Equal
         });
         match same {
             Some(other) => {
-                other.join(&strand);
+                other.join(&lockstep);
                 other.status = Status::Ready;
             }
-            None => self.strands.push(strand),
+            None => self.locksteps.push(lockstep),
         }
     }
 
-    /// Whether some of these threads may still come to where a strand is.
-    fn may_come(&self, strand: &Strand<'_>, threads: &Mask) -> bool {
-        self.strands.iter().any(|o| {
-            o.rank == strand.rank
+    /// Whether some of these threads may still reach the position of `lockstep`.
+    fn may_come(&self, lockstep: &Lockstep<'_>, threads: &Mask) -> bool {
+        self.locksteps.iter().any(|o| {
+            o.rank == lockstep.rank
                 && !o.all().and(threads).is_empty()
-                && match o.compare(strand) {
+                && match o.compare(lockstep) {
                     std::cmp::Ordering::Less => true,
                     std::cmp::Ordering::Equal => matches!(o.status, Status::Ready | Status::Meets),
                     std::cmp::Ordering::Greater => false,
@@ -359,15 +365,17 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.pairs.fault(site, other, what, help, certain);
     }
 
-    /// A fault behind which nothing can be followed.
+    /// Records an error and stops.
     fn stop<T>(&mut self, site: u32, other: Option<u32>, what: &str, help: &str) -> Goes<T> {
         self.fault(site, other, what, help, true);
         Err(Stop::Fault)
     }
 
-    /// What is not known, behind which nothing can be followed.
+    /// Records that a value is unknown, and stops.
     fn lost<T>(&mut self, site: u32, what: &str) -> Goes<T> {
-        self.fault(site, None, what, "write it so that it does not depend on data, nor on what differs from thread to thread", false);
+        let help = "rewrite the statement without values that depend on data or differ between \
+                    threads";
+        self.fault(site, None, what, help, false);
         Err(Stop::Fault)
     }
 
@@ -376,8 +384,8 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 }
 
-/// Registers of a thread, by warp, at the start of a block that has a multiprocessor for itself, in
-/// eights (PTX ISA, Miscellaneous Instructions: setmaxnreg).
+/// The registers of a thread in each warp at the start of a block that has a multiprocessor to
+/// itself, a multiple of 8 (PTX ISA, Miscellaneous Instructions: setmaxnreg).
 fn registers_of(n_threads: usize, atoms: &AtomTable) -> Vec<i64> {
     let limits = carbyne_atoms::limits(atoms.arch);
     let n_warps = n_threads.div_ceil(32).max(1);
@@ -388,19 +396,19 @@ fn registers_of(n_threads: usize, atoms: &AtomTable) -> Vec<i64> {
 /// Threads at a statement.
 #[derive(Copy, Clone)]
 struct Act<'s, 'p> {
-    strand: &'s Strand<'p>,
+    lockstep: &'s Lockstep<'p>,
     mask: Mask,
     site: u32,
 }
 
-/// What became of threads.
+/// The result of executing a statement.
 enum Step {
     On,
     Waits,
     Ended,
 }
 
-/// A view of a block of the cluster, at a place.
+/// A view at an offset in a block of the cluster.
 #[derive(Copy, Clone)]
 struct Target {
     rank: usize,

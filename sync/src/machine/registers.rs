@@ -1,4 +1,4 @@
-//! Registers of asynchronous MatMuls.
+//! Registers of asynchronous MatMuls (`wgmma`).
 
 use super::*;
 use crate::plan::View;
@@ -14,10 +14,10 @@ impl<'p, 'a> Machine<'p, 'a> {
     ) -> Goes<()> {
         let (site, shape) = (act.site, leaf.shape);
         let n = self.plan.registers[r].1 as usize;
-        let bases = self.place(view.offset, &act.strand.env, view.space);
+        let bases = self.place(view.offset, &act.lockstep.env, view.space);
         let is_async = leaf.visibility.holds_registers();
         for (first, lanes) in act.mask.by_warp() {
-            let thread = self.global_thread(act.strand.rank, first);
+            let thread = self.global_thread(act.lockstep.rank, first);
             let warp = (thread / 32) as usize;
             let own = (first / 32 * 32..).take(32).filter(|t| lanes >> (t % 32) & 1 == 1);
             let mut offsets: Vec<i64> = match &bases {
@@ -58,14 +58,15 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Of a batch of asynchronous MatMuls the statement that has waited for it, and the one that
-    /// ended its group.
+    /// For a batch of asynchronous MatMuls, the statement that has waited for it and the commit of
+    /// its group.
     fn waited(&self, thread: u32, batch: u32) -> Option<(u32, u32)> {
         let batches = &self.clocks.class(thread).queue(Engine::MatMuls).batches;
         batches.get(batch as usize).filter(|b| b.done > 0).map(|b| (b.waited_at, b.committed_at))
     }
 
-    /// An asynchronous MatMul did something to a register, and a thread or another one follows.
+    /// Records a pair: an asynchronous MatMul used a register, and a thread or another MatMul uses
+    /// it next.
     fn after_matmul(
         &mut self,
         first: (u32, Does),
@@ -82,7 +83,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.pairs.own(pair, access.thread, wait.map(way).ok_or(Missing::Wait), &self.at);
     }
 
-    /// A register is used. Of a run of registers in one state the first shows what becomes of all.
+    /// Uses a register. In a run of registers with equal state, the first one determines the new
+    /// state of all.
     fn uses(
         &mut self,
         r: usize,
@@ -159,10 +161,10 @@ struct RegisterAccess {
     does: Does,
     buffer: u32,
     thread: u32,
-    /// When the warp's last `wgmma.fence` was.
+    /// The serial number of the warp's last `wgmma.fence`.
     fence: u32,
     fence_site: u32,
-    /// The batch that is open.
+    /// The open batch.
     open: u32,
     shape: (i64, i64),
     is_async: bool,

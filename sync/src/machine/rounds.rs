@@ -1,42 +1,43 @@
-//! Loops whose turns are alike, some of which are left out.
+//! Leaves out iterations of loops that repeat earlier ones.
 //!
-//! Where a state comes again, but for loop variables that have moved, a *round* is over. The next
-//! round is followed once more, while it is noted for how many rounds to come all that is decided
-//! in it would be decided alike ([`Watch`]). If it ends in the same state, moved by as much, so do
-//! these. They are left out: loop variables move by as many rounds.
+//! If a state repeats, but for loop variables that have advanced, a *round* is complete. The
+//! machine follows the next round once more and records for how many further rounds all of its
+//! decisions would be the same ([`Watch`]). If the round ends in the same state with the same
+//! advance of loop variables, these further rounds do the same. The machine skips them: it advances
+//! the loop variables by that many rounds.
 
-use super::loops::{Moves, Moving, Round, Seen, Turns, moves};
+use super::loops::{LoopProgress, Moves, Moving, Round, Seen, moves};
 use super::*;
 use crate::expr::Held;
 
-/// States of a loop that are kept.
+/// The most states of a loop that are kept.
 const MAX_SEEN: usize = 48;
-/// Looks at a loop without finding a state again, after which half as many turns are looked at.
+/// The number of examinations in vain after which a loop is examined half as often.
 const MAX_IN_VAIN: u64 = 12;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// A loop has turned.
+    /// A loop begins an iteration.
     pub(super) fn turned(&mut self, Turned { body, turn: trip, left, .. }: Turned) {
-        if self.rounds.every_turn {
+        if self.rounds.every_iteration {
             return;
         }
         let (steps, cost) = (self.steps, self.cost());
-        let turns = self.rounds.loops.entry(body).or_default();
-        turns.n += 1;
-        let n = turns.n;
-        // The first of all threads that turn shows what a turn takes.
-        if trip != turns.trip {
-            let last = std::mem::replace(&mut turns.at, steps);
-            if turns.every == 0 && trip == turns.trip + 1 && last > 0 {
-                turns.takes = (steps - last).max(1);
-                turns.every = match self.rounds.are_shortest {
+        let progress = self.rounds.loops.entry(body).or_default();
+        progress.n += 1;
+        let n = progress.n;
+        // The first threads that begin an iteration measure its cost.
+        if trip != progress.trip {
+            let last = std::mem::replace(&mut progress.at, steps);
+            if progress.every == 0 && trip == progress.trip + 1 && last > 0 {
+                progress.takes = (steps - last).max(1);
+                progress.every = match self.rounds.are_shortest {
                     true => 1,
-                    false => (cost / 4 / turns.takes).max(1).next_power_of_two(),
+                    false => (cost / 4 / progress.takes).max(1).next_power_of_two(),
                 };
             }
-            turns.trip = trip;
+            progress.trip = trip;
         }
-        let every = turns.every;
+        let every = progress.every;
         if let Some(round) = &self.rounds.round {
             if round.body != body || n < round.until {
                 return;
@@ -44,19 +45,19 @@ impl<'p, 'a> Machine<'p, 'a> {
             self.end_round();
             return;
         }
-        // Looking takes a part of the time, not more than following does; what is expected to come
-        // again may take more.
-        let length = turns.guess.as_ref().map_or(0, |(_, length)| *length);
+        // Examinations take no more time than following does, or more if the state is expected to
+        // repeat.
+        let length = progress.guess.as_ref().map_or(0, |(_, length)| *length);
         let expected = trip > 0 && length > 0 && trip.is_multiple_of(length);
         let most = if expected || self.rounds.are_shortest { 4 * steps } else { steps };
-        let is_worth = left.saturating_mul(turns.takes) > 4 * cost;
+        let is_worth = left.saturating_mul(progress.takes) > 4 * cost;
         let due = every > 0 && trip.is_multiple_of(every) && is_worth;
         if (due || expected) && self.rounds.looked < (1 << 16) + most {
             self.look(body, n, expected);
         }
     }
 
-    /// What a look at the state costs, in accesses.
+    /// The cost of an examination of the state, in accesses.
     pub(super) fn cost(&self) -> u64 {
         let global: usize = self.globals.iter().map(Pages::len).sum();
         let registers: usize = self.registers.iter().map(Vec::len).sum();
@@ -66,34 +67,34 @@ impl<'p, 'a> Machine<'p, 'a> {
     fn look(&mut self, body: Option<StmtId>, turn: u64, expected: bool) {
         self.rounds.looked += self.cost();
         self.overhead += self.cost();
-        let (print, moving) = (self.fingerprint(), self.moving());
-        let Some(turns) = self.rounds.loops.get_mut(&body) else { return };
-        let before = turns.seen.iter().rev().find(|s| s.print == print);
+        let (fingerprint, moving) = (self.fingerprint(), self.moving());
+        let Some(progress) = self.rounds.loops.get_mut(&body) else { return };
+        let before = progress.seen.iter().rev().find(|s| s.fingerprint == fingerprint);
         let moves = match before {
             Some(s) => moves(&s.moving, &moving).map(|moves| (moves, turn - s.turn)),
-            None => self.rounds.known.get(&(body, print)).cloned(),
+            None => self.rounds.known.get(&(body, fingerprint)).cloned(),
         };
-        let moves = moves.or_else(|| turns.guess.clone().filter(|_| expected));
-        // What does not come again is looked for less and less: other loops are looked at instead.
-        turns.in_vain = if moves.is_some() { 0 } else { turns.in_vain + 1 };
-        if turns.in_vain >= MAX_IN_VAIN {
-            turns.in_vain = 0;
-            turns.every = turns.every.saturating_mul(2);
+        let moves = moves.or_else(|| progress.guess.clone().filter(|_| expected));
+        // A loop whose state does not repeat is examined less often, in favor of other loops.
+        progress.in_vain = if moves.is_some() { 0 } else { progress.in_vain + 1 };
+        if progress.in_vain >= MAX_IN_VAIN {
+            progress.in_vain = 0;
+            progress.every = progress.every.saturating_mul(2);
         }
-        if turns.seen.len() >= MAX_SEEN {
-            turns.seen.clear();
+        if progress.seen.len() >= MAX_SEEN {
+            progress.seen.clear();
         }
-        turns.seen.push(Seen { print, moving: moving.clone(), turn });
+        progress.seen.push(Seen { fingerprint, moving: moving.clone(), turn });
         if let Some((moves, length)) = moves {
-            let turns = self.rounds.loops.iter().map(|(body, of)| (*body, of.n)).collect();
+            let iterations = self.rounds.loops.iter().map(|(body, of)| (*body, of.n)).collect();
             let until = turn + length;
-            self.begin_round(Round { body, print, moving, moves, length, until, turns });
+            self.begin_round(Round { body, fingerprint, moving, moves, length, until, iterations });
         }
     }
 
-    /// Of all threads what moves.
+    /// The changing parts of all threads.
     pub(super) fn moving(&self) -> Vec<Moving> {
-        let of = |s: &Strand<'p>| {
+        let of = |s: &Lockstep<'p>| {
             let loops = s.frames.iter().filter_map(|f| match &f.kind {
                 Kind::Loop { trip, var, end, .. } => {
                     let value = s.env.get(*var).map_or(Value::Same(NOTHING), |h| h.value.clone());
@@ -106,13 +107,14 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.in_order().into_iter().map(of).collect()
     }
 
-    /// Changes what moves of all threads, in their order: loop variables, ends and turns.
+    /// Calls `f` for the loop variables and ends of all threads, in the order of
+    /// [`Machine::moving`].
     pub(super) fn each_moving(
         &mut self,
         f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps)),
     ) {
-        self.strands.sort_by_key(|s| (s.rank, s.all().threads().next()));
-        for (i, s) in self.strands.iter_mut().enumerate() {
+        self.locksteps.sort_by_key(|s| (s.rank, s.all().threads().next()));
+        for (i, s) in self.locksteps.iter_mut().enumerate() {
             let loops = s.frames.iter_mut().filter_map(|f| match &mut f.kind {
                 Kind::Loop { var, end, end_by, .. } => Some((*var, end, end_by)),
                 _ => None,
@@ -136,13 +138,13 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.rounds.round = Some(round);
     }
 
-    /// Leaves out the rounds that are like the one that is over.
+    /// Skips the rounds that repeat the one that is complete.
     fn end_round(&mut self) {
         let Some(round) = self.rounds.round.take() else { return };
         let rounds = self.watch.rounds.take().unwrap_or(0);
-        let same = self.fingerprint() == round.print
+        let same = self.fingerprint() == round.fingerprint
             && moves(&round.moving, &self.moving()).as_ref() == Some(&round.moves);
-        // What does not move at all would go on without end.
+        // A round without any advance would repeat forever.
         let moving = round.moves.iter().flatten().any(|m| m.2 > 0);
         let n = if same && moving && rounds < FOREVER { rounds.min(i64::MAX as u64) } else { 0 };
         let n = n.min(fitting(&round.moves));
@@ -156,15 +158,15 @@ impl<'p, 'a> Machine<'p, 'a> {
                 *end = end.plus(end_moves * n as i64);
             }
         });
-        for strand in &mut self.strands {
-            strand.env.loops.iter_mut().for_each(|held| held.by.round = 0);
+        for lockstep in &mut self.locksteps {
+            lockstep.env.loops.iter_mut().for_each(|held| held.by.round = 0);
         }
-        if let Some(turns) = self.rounds.loops.get_mut(&round.body) {
-            turns.guess = (n > 0).then(|| (round.moves.clone(), round.length));
+        if let Some(progress) = self.rounds.loops.get_mut(&round.body) {
+            progress.guess = (n > 0).then(|| (round.moves.clone(), round.length));
         }
         if same {
             let known = (round.moves.clone(), round.length);
-            self.rounds.known.insert((round.body, round.print), known);
+            self.rounds.known.insert((round.body, round.fingerprint), known);
         }
         if n == 0 {
             return;
@@ -173,14 +175,16 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.rounds.strides.extend(strides);
         self.rounds.strides.sort_unstable();
         self.rounds.strides.dedup();
-        // Where loops have turned, the states before are other numbers of turns ago.
-        let has_turned = |body: &Option<StmtId>, of: &Turns| round.turns.get(body) != Some(&of.n);
+        // If inner loops have begun iterations, the counts in their recorded states are no longer
+        // valid.
+        let has_turned =
+            |body: &Option<StmtId>, of: &LoopProgress| round.iterations.get(body) != Some(&of.n);
         let turned = self.rounds.loops.iter_mut().filter(|(body, of)| has_turned(body, of));
         turned.for_each(|(_, of)| of.seen.clear());
     }
 }
 
-/// How many rounds fit the numbers.
+/// The number of rounds for which values stay in the range of 64-bit numbers.
 fn fitting(moves: &Moves) -> u64 {
     const MOST: u64 = 1 << 60;
     let most = |by: u64| MOST.checked_div(by).unwrap_or(MOST);

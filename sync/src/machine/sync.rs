@@ -1,11 +1,11 @@
-//! Statements that synchronize.
+//! Synchronization statements.
 
 use super::*;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// Threads that execute a statement together and are absent, those included that the block does
-    /// not have: 160 threads are one warp group and a part of another.
+    /// The absent threads among those that must execute a statement together. Threads beyond the
+    /// block's size count as absent: 160 threads are one warp group and a part of another one.
     fn absent(&mut self, sync: &Sync, mask: &Mask, site: u32) -> Mask {
         let (p, atoms) = (self.p, self.atoms);
         let group = *self.together.entry(site).or_insert_with(|| {
@@ -26,54 +26,58 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     pub(super) fn sync_stmt(
         &mut self,
-        strand: &mut Strand<'p>,
+        lockstep: &mut Lockstep<'p>,
         sync: &'p Sync,
         site: u32,
     ) -> Goes<Step> {
         self.serial = self.serial.wrapping_add(1);
-        let mask = strand.mask();
-        self.at.put(&strand.env, &mask);
+        let mask = lockstep.mask();
+        self.at.put(&lockstep.env, &mask);
         let absent = self.absent(sync, &mask, site);
         if !absent.is_empty() {
-            if self.may_come(strand, &absent) {
-                strand.status = Status::Meets;
+            if self.may_come(lockstep, &absent) {
+                lockstep.status = Status::Meets;
                 return Ok(Step::Waits);
             }
             let (n, op) = (absent.len(), sync.op);
-            let what = format!("{n} threads that execute `{op}` together with others are absent");
+            let what = format!(
+                "`{op}` needs whole warps or warp groups, and {n} of their threads are absent"
+            );
             let help = match absent.and(&Mask::first(self.n_threads)).is_empty() {
-                true => "give it to whole warp groups of the block, or the block more threads",
-                false => "move it out of the condition, so that whole warps come to it",
+                true => {
+                    "let whole warp groups execute the statement, or give the block more threads"
+                }
+                false => "move the statement out of the condition, so that whole warps reach it",
             };
             return self.stop(site, None, &what, help);
         }
-        let act = Act { strand, mask, site };
+        let act = Act { lockstep, mask, site };
         let waiting = self.waiting(&act, sync)?;
         if waiting.is_empty() {
             self.sync(&act, sync)?;
-            strand.advance();
+            lockstep.advance();
             return Ok(Step::On);
         }
         let ready = mask.without(&waiting);
         if !ready.is_empty()
-            && let Some(mut other) = strand.part(ready.warps() & !waiting.warps())
+            && let Some(mut other) = lockstep.part(ready.warps() & !waiting.warps())
         {
-            self.sync(&Act { strand: &other, mask: other.mask(), site }, sync)?;
+            self.sync(&Act { lockstep: &other, mask: other.mask(), site }, sync)?;
             other.advance();
             self.put(other);
         }
-        strand.status = Status::Waits;
+        lockstep.status = Status::Waits;
         Ok(Step::Waits)
     }
 
-    /// Threads whose warps have to wait here.
+    /// The threads whose warps must wait here.
     fn waiting(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<Mask> {
-        let Act { strand, mask, site } = *act;
+        let Act { lockstep, mask, site } = *act;
         let mut waiting = Mask::default();
         match sync.op {
             SyncOp::MbarrierWait => {
                 let Some(tensor) = sync.tensor else { return Ok(waiting) };
-                let parities = self.numbers(sync, &strand.env);
+                let parities = self.numbers(sync, &lockstep.env);
                 let spots = self.spots(act, tensor)?;
                 let mut named = vec![];
                 for t in mask.threads() {
@@ -88,12 +92,12 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
             }
             SyncOp::RegistersInc => {
-                let numbers = self.numbers(sync, &strand.env);
+                let numbers = self.numbers(sync, &lockstep.env);
                 for warps in warp_groups(&mask) {
                     let first = warps.trailing_zeros() as usize * 32;
                     let wanted = self.number_of(&numbers, first, site)?;
-                    if self.registers_wanted(strand.rank, warps, wanted)
-                        > self.registers_left[strand.rank].0
+                    if self.registers_wanted(lockstep.rank, warps, wanted)
+                        > self.registers_left[lockstep.rank].0
                     {
                         waiting = waiting.or(&mask.of_warps(warps));
                     }
@@ -101,12 +105,15 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             SyncOp::ClusterWait => {
                 for t in mask.threads() {
-                    let thread = self.global_thread(strand.rank, t);
+                    let thread = self.global_thread(lockstep.rank, t);
                     match self.cluster.passes(thread) {
                         Ok(true) => {}
                         Ok(false) => waiting = waiting.or(&mask.of_warps(1 << (t / 32))),
                         Err(()) => {
-                            return self.stop(site, None, "a thread waits for the barrier of the cluster, and has not arrived there", "write `cluster.arrive` before it");
+                            let what =
+                                "a thread waits at the cluster barrier without having arrived";
+                            let help = "write `cluster.arrive` before the wait";
+                            return self.stop(site, None, what, help);
                         }
                     }
                 }
@@ -118,7 +125,7 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     fn sync(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<()> {
         let site = act.site;
-        let threads = self.threads_of(act.strand.rank, &act.mask);
+        let threads = self.threads_of(act.lockstep.rank, &act.mask);
         if matches!(sync.op, SyncOp::WgmmaFence | SyncOp::WgmmaCommit | SyncOp::WgmmaWait) {
             let classes = self.separate(&threads)?;
             self.clocks.converge(&classes);
@@ -183,9 +190,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// How many groups a wait leaves under way.
+    /// The number of groups that a wait leaves in flight.
     fn groups_left(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<u32> {
-        let Act { strand, mask, site } = *act;
+        let Act { lockstep, mask, site } = *act;
         if !matches!(
             sync.op,
             SyncOp::AsyncWait | SyncOp::BulkWait | SyncOp::BulkWaitRead | SyncOp::WgmmaWait
@@ -193,13 +200,13 @@ impl<'p, 'a> Machine<'p, 'a> {
             return Ok(0);
         }
         let t = mask.threads().next().unwrap_or(0);
-        let all = self.numbers(sync, &strand.env);
+        let all = self.numbers(sync, &lockstep.env);
         let n = self.number_of(&all, t, site)?;
         if mask.threads().any(|t| all.of(t) != n) {
             return self.lost(site, "threads wait for different numbers of groups");
         }
         if n < 0 {
-            let what = "the number of groups that may be left is below 0";
+            let what = "the number of groups that may stay in flight is negative";
             return self.stop(site, None, what, "write 0 to wait for all");
         }
         Ok(u32::try_from(n).unwrap_or(u32::MAX))
@@ -232,7 +239,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
                 Ok(false) => {}
                 Err(()) => {
-                    let what = "a thread arrives twice at the barrier of the cluster";
+                    let what = "a thread arrives twice at the cluster barrier";
                     let help = "write `cluster.wait` between the arrivals";
                     return self.stop(site, None, what, help);
                 }
@@ -241,19 +248,19 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Warp groups take registers, or give them back.
+    /// Warp groups acquire registers or release them.
     fn change_registers(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<()> {
-        let Act { strand, mask, site } = *act;
-        let rank = strand.rank;
-        let numbers = self.numbers(sync, &strand.env);
+        let Act { lockstep, mask, site } = *act;
+        let rank = lockstep.rank;
+        let numbers = self.numbers(sync, &lockstep.env);
         for warps in warp_groups(&mask) {
             let first = warps.trailing_zeros() as usize * 32;
             let number = self.number_of(&numbers, first, site)?;
             let wanted = self.registers_wanted(rank, warps, number);
             let wrong = if sync.op == SyncOp::RegistersInc { wanted < 0 } else { wanted > 0 };
             if wrong {
-                let what = "the threads have another number of registers already";
-                let help = "write `registers.inc` for more, `registers.dec` for fewer";
+                let what = "the statement changes the number of registers in the wrong direction";
+                let help = "write `registers.inc` for more registers, `registers.dec` for fewer";
                 return self.stop(site, None, what, help);
             }
             let (left, held) = &mut self.registers_left[rank];
@@ -268,7 +275,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Registers that warps need beyond what they have, for so many a thread.
+    /// The registers that warps need in addition, to have `number` per thread.
     pub(super) fn registers_wanted(&self, rank: usize, warps: u32, number: i64) -> i64 {
         let held = self.registers_left[rank].1.iter().enumerate();
         let of = held.filter(|(w, _)| warps >> w & 1 == 1);
@@ -284,7 +291,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 }
 
-/// The warps of each warp group with one of these threads, a bit each.
+/// The warps of each warp group with any of these threads, one bit each.
 pub(super) fn warp_groups(mask: &Mask) -> Vec<u32> {
     let warps = mask.warps();
     (0..8).map(|g| warps & 0xf << (g * 4)).filter(|w| *w != 0).collect()

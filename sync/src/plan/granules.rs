@@ -1,4 +1,5 @@
-//! Granules of memory: as large as may be, so that every access takes whole ones.
+//! Chooses the size of granules of memory: the largest size at which every access takes whole
+//! granules. Larger granules make the checker faster.
 
 use super::{LeafPlan, MAX_GRANULE, OperandPlan, Plan, Space, View, is_mbarrier};
 use crate::gcd::gcd;
@@ -6,12 +7,12 @@ use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::program::{Program, SpecId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is accessed of views.
+/// The uses of views by leaves.
 #[derive(Default)]
 struct Uses<'l> {
-    /// Of each view the elements that one thread accesses, or all.
+    /// For each view, the lists of elements that one thread accesses; none stands for all elements.
     lists: BTreeMap<usize, Vec<Option<&'l [u32]>>>,
-    /// Views of which a part may be accessed.
+    /// Views that may be accessed in part.
     exact: BTreeSet<usize>,
 }
 
@@ -43,14 +44,14 @@ fn uses<'l>(leaves: &'l BTreeMap<SpecId, LeafPlan>, views: &[View], arena: &Expr
 }
 
 impl Plan {
-    /// The largest granules of which every access takes whole ones.
+    /// Chooses the largest granules for which every access takes whole granules.
     pub(super) fn choose_granules(&mut self, p: &Program) {
         self.fit_granules(p);
         self.count_cells(p);
         self.begin_granules();
     }
 
-    /// Makes granules smaller until accesses take whole ones.
+    /// Makes granules smaller until all accesses take whole ones.
     fn fit_granules(&mut self, p: &Program) {
         let arena = &p.arena;
         let uses = uses(&self.leaves, &self.views, arena);
@@ -94,7 +95,7 @@ impl Plan {
         }
     }
 
-    /// Counts the granules of shared memory, and those of global memory in scalars.
+    /// Counts the granules of shared memory, and converts the granules of global memory to scalars.
     fn count_cells(&mut self, p: &Program) {
         for c in &mut self.components {
             c.first_cell = self.n_cells;
@@ -107,7 +108,7 @@ impl Plan {
         }
     }
 
-    /// Keeps of all elements those that begin a granule.
+    /// Reduces lists of elements to those that begin a granule.
     fn begin_granules(&mut self) {
         let mut views = std::mem::take(&mut self.views);
         for view in &mut views {
@@ -130,7 +131,7 @@ impl Plan {
         (self.views, self.leaves) = (views, leaves);
     }
 
-    /// Scalars of a granule of a view.
+    /// The number of scalars in a granule of a view.
     fn units(&self, view: &View) -> i64 {
         match view.space {
             Space::Shared(b) => {
@@ -142,14 +143,15 @@ impl Plan {
     }
 }
 
-/// The granule of an element, and which end of a mode decides whether there is one.
+/// The granule of an element, and for each limit its class, which decides whether the element
+/// exists.
 fn granule_of(view: &View, e: u32, units: i64) -> (i64, Vec<i64>) {
     let place = view.places.get(e as usize).map_or(0, |p| p.div_euclid(units));
     (place, view.limits.iter().map(|limit| limit.class(e as usize)).collect())
 }
 
-/// Whether these elements, or all, fill granules of so many scalars, wherever the modes end that
-/// the view reaches over the end of.
+/// Whether these elements (none: all) fill whole granules of `units` scalars, wherever the modes of
+/// the view end.
 fn takes_whole(view: &View, elements: Option<&[u32]>, units: i64) -> bool {
     let mut taken: BTreeMap<_, BTreeSet<i64>> = BTreeMap::new();
     let mut take = |e: u32| {
@@ -163,8 +165,8 @@ fn takes_whole(view: &View, elements: Option<&[u32]>, units: i64) -> bool {
     taken.values().all(|places| places.len() as i64 == units)
 }
 
-/// The most scalars of which these elements, or all, are whole aligned chunks; 0 where there are
-/// none.
+/// The largest number of scalars for which these elements (none: all) form whole aligned chunks; 0
+/// without elements.
 fn chunk(places: &[i64], elements: Option<&[u32]>) -> i64 {
     let mut all: Vec<i64> = match elements {
         None => places.to_vec(),
@@ -173,7 +175,7 @@ fn chunk(places: &[i64], elements: Option<&[u32]>) -> i64 {
     all.sort_unstable();
     all.dedup();
     let runs = all.chunk_by(|a, b| a.checked_add(1) == Some(*b));
-    // They are those that divide where each run begins and ends.
+    // The chunk size divides the beginning and the end of each run of consecutive offsets.
     let ends = runs.flat_map(|run| [run[0], run[run.len() - 1].saturating_add(1)]);
     ends.fold(0, gcd)
 }

@@ -1,4 +1,4 @@
-//! A leaf as its operands, and how it is executed.
+//! Plans a leaf: its operands, and the threads that execute it.
 
 use super::{BoxPlace, Bulk, How, LeafPlan, Obstacle, OperandPlan, Plan, Space};
 use crate::expr::Exprs;
@@ -9,7 +9,7 @@ use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use std::collections::BTreeSet;
 
 impl Plan {
-    /// The operands of a leaf, and how it is executed.
+    /// The operands of a leaf, and the way in which threads execute it.
     pub(super) fn leaf(
         &mut self,
         exprs: &Exprs<'_>,
@@ -28,7 +28,7 @@ impl Plan {
         self.atom(exprs, spec, atom)
     }
 
-    /// A leaf without an atom: every thread that executes it may access all of its operands.
+    /// A leaf without an atom: every executing thread may access all of its operands.
     fn meaning(&mut self, exprs: &Exprs<'_>, spec: &Spec) -> Result<LeafPlan, Obstacle> {
         let mut operands = vec![];
         for t in spec.input_tensors() {
@@ -46,7 +46,7 @@ impl Plan {
         Ok(self.made(spec, How::Meaning, Visibility::Immediate, operands))
     }
 
-    /// A leaf that groups of an atom's size execute.
+    /// A leaf that groups of the size of an atom execute.
     fn atom(&mut self, exprs: &Exprs<'_>, spec: &Spec, atom: &Atom) -> Result<LeafPlan, Obstacle> {
         let inputs: Vec<Option<TensorId>> = spec.inputs.iter().map(Operand::tensor).collect();
         let read: Vec<_> =
@@ -94,7 +94,7 @@ impl Plan {
         LeafPlan { how, visibility, operands, accumulates, valid, shape, matters }
     }
 
-    /// An operand all of which is accessed.
+    /// An operand that is accessed as a whole.
     fn whole(
         &mut self,
         exprs: &Exprs<'_>,
@@ -141,7 +141,7 @@ impl Plan {
                 if !(0..n_units).contains(&unit) {
                     return Err(ODD);
                 }
-                // What several threads name the first of them accesses.
+                // If several threads name an element, the first of them accesses the element.
                 if taken.insert(unit) {
                     list.extend((0..per_unit).map(|j| (v * per_unit + j) as u32));
                 }
@@ -162,8 +162,7 @@ impl Plan {
         ];
         let boxed = match copy.boxed {
             None => None,
-            // Which part of a box is written or may conflict; of what is only read it does not
-            // matter.
+            // The part of a box that lies in its tensor matters only if the tensor is written.
             Some(_) if self.is_free(p, &copy) => None,
             Some((map, mut at)) => {
                 let map = &p.maps[map];
@@ -186,7 +185,7 @@ impl Plan {
         Ok(LeafPlan { valid: None, matters: true, ..made })
     }
 
-    /// Whether the tensor that is read or written through a map cannot conflict.
+    /// Whether the tensor of the tensor map cannot be in a pair.
     fn is_free(&self, p: &Program, copy: &BulkCopy) -> bool {
         let mapped = [copy.source, copy.target].into_iter().find(|t| p.tensors[*t].map.is_some());
         mapped
@@ -194,8 +193,8 @@ impl Plan {
     }
 }
 
-/// Fills a window of whole warps with groups of these lanes, each from the first free thread on: of
-/// each thread its place.
+/// Fills a window of whole warps with groups of these lanes, each from the first free thread on.
+/// Returns for each thread its index in its group, or none if the groups do not fill the window.
 fn places(lanes: &[u16]) -> Option<Vec<usize>> {
     let reach = lanes.iter().max().map_or(1, |l| usize::from(*l) + 1);
     if reach > 1024 {

@@ -1,4 +1,4 @@
-//! Reasons why an access cannot be followed.
+//! The reasons why an access cannot be followed.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -28,23 +28,25 @@ pub(crate) enum Obstacle {
         size: i64,
     },
     TooManyPlaces,
-    /// The reason of another crate.
+    /// A reason that another crate states.
     Refused(String),
 }
 
 impl Display for Obstacle {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let words = match self {
-            Obstacle::Size => "a size is not known",
-            Obstacle::Place => "its place is not known",
-            Obstacle::Offset => "a place is not known",
-            Obstacle::Layout => "its layout is not known",
-            Obstacle::Map => "the extents of its map are not known",
-            Obstacle::Threads => "its threads cannot be placed",
-            Obstacle::Elements => "the atom takes another number of elements",
-            Obstacle::Gathered => "its elements are found through data",
+            Obstacle::Size => "a size is unknown",
+            Obstacle::Place => "its offset is unknown",
+            Obstacle::Offset => "the address of a buffer in shared memory is unknown",
+            Obstacle::Layout => "its extents or strides are unknown",
+            Obstacle::Map => "the extents of its tensor map are unknown",
+            Obstacle::Threads => "the groups of its atom do not fill whole warps",
+            Obstacle::Elements => "its atom takes another number of elements",
+            Obstacle::Gathered => "data selects its elements",
             Obstacle::NoAtom => "it names no atom",
-            Obstacle::TooManyPlaces => "the kernel's tensors have more elements than are followed",
+            Obstacle::TooManyPlaces => {
+                "the tensors of the kernel have more elements than the checker can track"
+            }
             Obstacle::Refused(why) => why,
             Obstacle::OpenLayout { buffer } => {
                 return write!(f, "the layout of `%{buffer}` is open");
@@ -52,9 +54,9 @@ impl Display for Obstacle {
             Obstacle::UnknownAtom { arch, name } => {
                 return write!(f, "{arch} has no atom `{name}`");
             }
-            Obstacle::Operands { atom } => return write!(f, "`{atom}` has other operands"),
+            Obstacle::Operands { atom } => return write!(f, "atom `{atom}` has other operands"),
             Obstacle::TooManyElements { size } => {
-                return write!(f, "it has {size} elements, more than are followed");
+                return write!(f, "it has {size} elements, more than the checker can track");
             }
         };
         f.write_str(words)

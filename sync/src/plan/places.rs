@@ -1,22 +1,22 @@
-//! Where buffers are, and tensors as places in them.
+//! Places buffers in memory, and converts tensors to views.
 
 use super::{
     Component, GlobalBuffer, MAX_GLOBAL_GRANULE, MAX_GRANULE, Obstacle, Plan, SharedBuffer, Space,
     View,
 };
 use crate::expr::Exprs;
-use crate::limits::Limit;
+use crate::view_bounds::Limit;
 use carbyne_atoms::{AtomTable, smem};
 use carbyne_ir::program::{BufferId, SpecId, TensorId};
 use std::collections::BTreeSet;
 
-/// Elements of one view that are followed.
+/// The most elements of one view.
 const MAX_ELEMENTS: i64 = 1 << 20;
-/// Elements of all views together.
+/// The most elements of all views together.
 const MAX_PLACES: i64 = 1 << 24;
 
 impl Plan {
-    /// Places buffers in shared memory, and finds which overlap.
+    /// Places buffers in shared memory, and finds those that overlap.
     pub(super) fn place_shared(
         &mut self,
         exprs: &Exprs<'_>,
@@ -59,7 +59,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Which global memory the kernel writes, and which registers asynchronous MatMuls use.
+    /// Finds the global memory that the kernel writes, and the registers that asynchronous MatMuls
+    /// use.
     pub(super) fn find_written(
         &mut self,
         exprs: &Exprs<'_>,
@@ -107,7 +108,7 @@ impl Plan {
         }
     }
 
-    /// A tensor as a view; the same where there is one already.
+    /// The view of a tensor. Returns an existing one if possible.
     pub(super) fn add_view(&mut self, exprs: &Exprs<'_>, id: TensorId) -> Result<usize, Obstacle> {
         if let Some(found) = self.view_of.get(&id) {
             return found.clone();

@@ -1,9 +1,9 @@
-//! Registers that every access takes together, as one.
+//! Merges registers that every access takes together.
 //!
-//! A loop that a thread executes over its own registers, one element a turn, would divide them into
-//! as many parts as it has turns. Nobody else sees these registers but asynchronous MatMuls, which
-//! are issued before or behind the loop. So its first turn is given the elements of all turns, and
-//! the others are left out.
+//! A loop in which a thread processes its own registers, one element per iteration, would split
+//! them into as many parts as it has iterations. Only asynchronous MatMuls share these registers,
+//! and they are issued before or after the loop. So the first iteration gets the elements of all
+//! iterations, and the other iterations are left out.
 
 use super::{How, LeafPlan, Plan, Space, View};
 use crate::expr::Exprs;
@@ -11,11 +11,12 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{SpecId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most turns of a loop whose accesses are joined.
-const MAX_TURNS: i64 = 1 << 10;
+/// The most iterations of a loop whose accesses are merged.
+const MAX_ITERATIONS: i64 = 1 << 10;
 
 impl Plan {
-    /// Joins the turns of loops over registers, and the registers that all accesses take together.
+    /// Merges the iterations of loops over registers, and the registers that all accesses take
+    /// together.
     pub(super) fn join_registers(&mut self, exprs: &Exprs<'_>, kernel: SpecId) {
         let p = exprs.program;
         for stmt in p.walk_body(kernel).stmts() {
@@ -30,18 +31,18 @@ impl Plan {
         }
     }
 
-    /// Gives each leaf of a loop the elements of all turns; none if it may access anything else
-    /// than registers.
+    /// Gives each leaf of a loop the elements of all iterations. Returns none if a leaf may access
+    /// anything but registers.
     fn joined(&mut self, exprs: &Exprs<'_>, stmt: &Stmt, body: &[Stmt]) -> Option<()> {
-        let (var, (start, end, step)) = exprs.turns.bounds(stmt)?;
+        let (var, (start, end, step)) = exprs.trip_counts.bounds(stmt)?;
         let (start, end) = (exprs.constant(start)?, exprs.constant(end)?);
         let step = usize::try_from(step).ok().filter(|s| *s > 0)?;
-        let turns = start..end.min(start.checked_add(MAX_TURNS)?);
-        if turns.is_empty() || end > turns.end {
+        let iterations = start..end.min(start.checked_add(MAX_ITERATIONS)?);
+        if iterations.is_empty() || end > iterations.end {
             return None;
         }
-        let at = |dim: Dim, turn: i64| {
-            let value = |v| if v == var { Some(turn) } else { exprs.symbols.get(&v).copied() };
+        let at = |dim: Dim, iteration: i64| {
+            let value = |v| if v == var { Some(iteration) } else { exprs.symbols.get(&v).copied() };
             exprs.program.arena.eval(dim, &value).ok()
         };
         let mut wide = vec![];
@@ -56,8 +57,8 @@ impl Plan {
                     _ => return None,
                 }
                 let mut places = BTreeSet::new();
-                for turn in turns.clone().step_by(step) {
-                    let offset = at(view.offset, turn)?;
+                for iteration in iterations.clone().step_by(step) {
+                    let offset = at(view.offset, iteration)?;
                     places.extend(view.places.iter().map(|p| p.saturating_add(offset)));
                 }
                 let places = places.into_iter().collect();
@@ -73,7 +74,7 @@ impl Plan {
         Some(())
     }
 
-    /// Counts as one what every access to a buffer of registers takes together.
+    /// Treats registers that all accesses of a buffer take together as one register.
     fn group(&mut self, exprs: &Exprs<'_>, r: usize) {
         let used: BTreeSet<usize> = self
             .leaves
@@ -81,7 +82,7 @@ impl Plan {
             .flat_map(|leaf| leaf.operands.iter().map(|o| o.view))
             .filter(|v| self.views[*v].space == Space::Registers(r))
             .collect();
-        // Of each register the accesses that take it.
+        // For each register, the views that contain it.
         let n = usize::try_from(self.registers[r].1).unwrap_or(0);
         let mut takers: Vec<Vec<usize>> = vec![vec![]; n];
         for v in used.iter().filter(|v| !self.views[**v].spread) {
@@ -108,7 +109,7 @@ impl Plan {
     }
 }
 
-/// Whether threads execute a leaf by themselves, and have done so when they go on.
+/// Whether each thread executes a leaf by itself and synchronously.
 fn is_at_once(leaf: &LeafPlan) -> bool {
     let alone = match &leaf.how {
         How::Atom { size, .. } => *size == 1,

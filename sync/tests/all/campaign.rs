@@ -1,5 +1,6 @@
-//! Correct programs with one synchronization left out, moved or changed: where the simulator
-//! reports an error of ordering under any schedule, the checker must not have proved everything.
+//! Changes one synchronization statement of correct programs: deletes, moves or modifies it. If the
+//! simulator reports an ordering error under any schedule, the checker must not have proved
+//! everything.
 
 use crate::corpus::{Case, cases};
 use crate::support::{program, reports};
@@ -13,7 +14,7 @@ use carbyne_simulate::{Options, simulate};
 use carbyne_sync::{Limits, check};
 use std::collections::BTreeMap;
 
-/// One change of one statement, found by its number among all that synchronize.
+/// A change of one statement, selected by its number among all synchronization statements.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     Delete,
@@ -39,7 +40,7 @@ fn synchronizes(stmt: &Stmt) -> bool {
     matches!(stmt.kind, StmtKind::Barrier(_) | StmtKind::Sync { .. })
 }
 
-/// Visits every list of statements, outer ones first, until `visit` says that it is done.
+/// Visits every list of statements, outer ones first, until `visit` returns true.
 fn lists(stmts: &mut Vec<Stmt>, visit: &mut dyn FnMut(&mut Vec<Stmt>) -> bool) -> bool {
     if visit(stmts) {
         return true;
@@ -48,7 +49,7 @@ fn lists(stmts: &mut Vec<Stmt>, visit: &mut dyn FnMut(&mut Vec<Stmt>) -> bool) -
     bodies.any(|b| lists(&mut b.stmts, visit))
 }
 
-/// How many statements synchronize.
+/// The number of synchronization statements.
 fn count(module: &Module) -> usize {
     let (mut copy, mut n) = (module.clone(), 0);
     lists(&mut copy.items, &mut |list| {
@@ -58,7 +59,7 @@ fn count(module: &Module) -> usize {
     n
 }
 
-/// The module with the statement changed, and what it was; none where there is nothing to change.
+/// The module with the changed statement, and the name of the statement; none if nothing changes.
 fn changed(module: &Module, number: usize, change: Change) -> Option<(Module, String)> {
     let mut copy = module.clone();
     let (mut seen, mut done, mut what) = (0, false, String::new());
@@ -124,7 +125,7 @@ fn renumber(stmt: &mut Stmt, change: Change) -> bool {
     true
 }
 
-/// Whether a code says that something is not ordered.
+/// Whether a code is about the order of accesses.
 fn is_about_order(code: Code) -> bool {
     matches!(
         code,
@@ -137,9 +138,9 @@ fn is_about_order(code: Code) -> bool {
     )
 }
 
-/// What the simulator reports of the order, under any of so many schedules.
+/// The ordering error that the simulator reports under any of `schedules` schedules.
 pub(crate) fn refuted(p: &Program, table: &AtomTable, schedules: u64) -> Option<(u64, String)> {
-    /// Of large programs fewer schedules are tried.
+    /// Large programs run under fewer schedules.
     const LONG: std::time::Duration = std::time::Duration::from_secs(4);
     let start = std::time::Instant::now();
     for seed in 0..schedules {
@@ -160,7 +161,7 @@ pub(crate) fn refuted(p: &Program, table: &AtomTable, schedules: u64) -> Option<
                     format!("{} {e}: {} {:?}", e.code.as_str(), e.label, e.related),
                 ));
             }
-            // Not about the order, and the same under all.
+            // The error is not about order and is the same under all schedules.
             Err(_) if seed == 0 => return None,
             _ => {}
         }
@@ -168,21 +169,21 @@ pub(crate) fn refuted(p: &Program, table: &AtomTable, schedules: u64) -> Option<
     None
 }
 
-/// What came of one change.
+/// The outcome of one change.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
-    /// The text is no program.
+    /// The text is not a valid program.
     NoProgram,
     Refused,
     Undecided,
-    /// It is proved, and the simulator finds nothing.
+    /// The checker proves the program, and the simulator finds nothing.
     Proved,
-    /// It is proved, and the simulator refutes that.
+    /// The checker proves the program, and the simulator refutes this.
     Wrong,
 }
 
-/// A text with rings of one stage less, of each length that there is: buffers, remainders, and
-/// named numbers.
+/// Texts in which the rings of one length have one stage less: in buffers, remainders and named
+/// numbers.
 fn shorter_rings(src: &str) -> Vec<(String, String)> {
     let mut out = vec![];
     for n in 2..=8 {
@@ -196,15 +197,15 @@ fn shorter_rings(src: &str) -> Vec<(String, String)> {
             text = text.replace(&from, &to);
         }
         if text != src {
-            out.push((text, format!("rings of {less} in the place of {n}")));
+            out.push((text, format!("rings of {less} instead of {n} stages")));
         }
     }
     out
 }
 
-/// Whether a program is refused where every turn is followed; none where that takes too long.
-fn refused_with_every_turn(p: &Program, case: &Case) -> Option<bool> {
-    let limits = Limits { accesses: 1 << 22, every_turn: true };
+/// Whether a program is refused when every iteration is followed; none if that takes too long.
+fn refused_with_every_iteration(p: &Program, case: &Case) -> Option<bool> {
+    let limits = Limits { accesses: 1 << 22, every_iteration: true };
     let table = AtomTable::new(case.arch);
     let reports: Vec<_> = p.kernels.iter().map(|k| check(p, *k, &table, &limits)).collect();
     let refused =
@@ -222,7 +223,7 @@ fn judge(case: &Case, src: &str, schedules: u64) -> (Outcome, String) {
     let refused =
         |r: &carbyne_sync::Report| r.counts()[1] > 0 || r.faults.iter().any(|f| f.is_certain);
     if reports.iter().any(refused) {
-        if refused_with_every_turn(&p, case) == Some(false) {
+        if refused_with_every_iteration(&p, case) == Some(false) {
             return (Outcome::Wrong, format!("refused, but not with every turn\n{src}"));
         }
         return (Outcome::Refused, String::new());
@@ -230,7 +231,7 @@ fn judge(case: &Case, src: &str, schedules: u64) -> (Outcome, String) {
     if !reports.iter().all(carbyne_sync::Report::is_ordered) {
         return (Outcome::Undecided, String::new());
     }
-    if refused_with_every_turn(&p, case) == Some(true) {
+    if refused_with_every_iteration(&p, case) == Some(true) {
         return (Outcome::Wrong, format!("not with every turn\n{src}"));
     }
     match refuted(&p, &AtomTable::new(case.arch), schedules) {
@@ -241,13 +242,13 @@ fn judge(case: &Case, src: &str, schedules: u64) -> (Outcome, String) {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn what_the_simulator_refutes_is_not_proved() {
-    // All of them take an hour.
+fn programs_that_the_simulator_refutes_are_not_proved() {
+    // All changes take an hour.
     let all = testing::all();
     let schedules = if all { 100 } else { 4 };
     let (mut sum, mut wrong, mut drawn) = (BTreeMap::new(), vec![], 0usize);
     let mut all_cases: Vec<&Case> = cases().iter().collect();
-    // Those with pipelines first.
+    // Programs with pipelines come first.
     let is_plain = |c: &&Case| !c.text.contains(" % ");
     all_cases.sort_by_key(|c| (is_plain(c), c.text.len()));
     all_cases.dedup_by(|a, b| a.text == b.text);
@@ -297,10 +298,10 @@ fn what_the_simulator_refutes_is_not_proved() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Programs of which the simulator's own tests say that their order is wrong.
+/// Programs whose order is wrong according to the simulator's own tests.
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn what_is_known_to_race_is_not_proved() {
+fn programs_that_are_known_to_race_are_not_proved() {
     let folder = crate::support::root().join("cli/tests/filetests/simulate");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     files.sort();
@@ -316,7 +317,7 @@ fn what_is_known_to_race_is_not_proved() {
             continue;
         }
         match refuted(&p, &AtomTable::new(arch), 20) {
-            // Nobody wrote it at all, which no order would mend.
+            // The element was never written at all, which no order would fix.
             Some((_, e)) if e.contains("was never written") => proved.push(name),
             Some((seed, e)) => wrong.push(format!("{name}, schedule {seed}: {e}")),
             None => proved.push(name),

@@ -1,4 +1,5 @@
-//! What is said of each statement of synchronization: that which orders nothing can be left out.
+//! Tests of comments on synchronization statements: a statement whose comment says that it orders
+//! nothing can be left out.
 
 use crate::corpus::{Case, cases};
 use crate::support::{complaints, program, reports, right};
@@ -9,14 +10,14 @@ use carbyne_ir::text;
 use carbyne_remedy::{comments, is_comment};
 use std::collections::BTreeMap;
 
-/// Of each statement that synchronizes, by where it begins, what is said of it.
+/// The comment of each synchronization statement, by the position of the statement.
 fn said(case: &Case, program: &Program) -> BTreeMap<u32, String> {
     let reports = reports(program, case.arch);
     let all: Vec<_> = program.kernels.iter().copied().zip(reports).collect();
     comments(program, &all)
 }
 
-/// The module without the statement that begins there.
+/// The module without the statement at a position.
 fn without(module: &Module, start: u32) -> Module {
     let mut module = module.clone();
     remove(&mut module.items, start);
@@ -37,7 +38,7 @@ fn remove(list: &mut Vec<Stmt>, start: u32) {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn what_orders_nothing_can_be_left_out() {
+fn statements_that_order_nothing_can_be_left_out() {
     let mut wrong = vec![];
     let (mut idle, mut all) = (0, 0);
     let drawn = |case: &&Case| testing::one_in(3, &format!("{} {}", case.name, case.arch));
@@ -67,9 +68,9 @@ fn what_orders_nothing_can_be_left_out() {
     println!("{idle} of {all} order nothing");
 }
 
-/// Of two statements in a row the second one passes nothing on.
+/// The second of two equal statements in a row passes nothing on.
 #[test]
-fn what_stands_twice_orders_nothing() {
+fn a_repeated_statement_orders_nothing() {
     const TEXT: &str = "carbyne 2
 %in:[64].f32.GL
 %out:[64].f32.GL

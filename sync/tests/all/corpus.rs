@@ -1,4 +1,4 @@
-//! The correct programs: how many pairs are proved.
+//! Correct programs: the number of pairs that are proved.
 
 use crate::support::{complaints, reports, right, root};
 use carbyne_atoms::{Arch, AtomTable, probe};
@@ -16,7 +16,7 @@ pub(crate) struct Case {
     pub(crate) text: String,
 }
 
-/// What the groups are called, and where their texts are.
+/// The groups of programs and their folders.
 const GROUPS: [(&str, &str); 4] = [
     ("examples, decomposed", "examples"),
     ("tile-level examples, decomposed", "examples/tile"),
@@ -32,14 +32,14 @@ fn files(folder: &str) -> Vec<PathBuf> {
     all
 }
 
-/// The architectures that a file is for.
+/// The architectures of a file.
 fn archs(src: &str) -> Vec<Arch> {
     let line = src.lines().find_map(|l| l.trim().strip_prefix("// archs:"));
     let names = |l: &str| l.split_whitespace().filter_map(|n| n.parse().ok()).collect();
     line.map_or(vec![], names)
 }
 
-/// Everything that is right.
+/// All correct programs.
 pub(crate) fn cases() -> &'static [Case] {
     static CASES: OnceLock<Vec<Case>> = OnceLock::new();
     CASES.get_or_init(|| GROUPS.iter().flat_map(|(group, folder)| of(group, folder)).collect())
@@ -49,9 +49,9 @@ fn of(group: &'static str, folder: &str) -> Vec<Case> {
     let mut out = vec![];
     for file in files(folder) {
         let name = format!("{folder}/{}", file.file_stem().unwrap().to_string_lossy());
-        // Texts beside the repository may be of version 1, whose forms are all of version 2.
+        // Texts beside the repository may be of version 1, whose syntax is a subset of version 2.
         let src = std::fs::read_to_string(&file).unwrap().replacen("carbyne 1", "carbyne 2", 1);
-        // The large ones of the same form take long.
+        // The large variants of the same kernels take long.
         let by_hand = folder.starts_with("simulate");
         if folder.starts_with("..") && !name.ends_with("_small") {
             continue;
@@ -74,7 +74,8 @@ fn of(group: &'static str, folder: &str) -> Vec<Case> {
 /// `| group | programs | pairs | ordered | not | undecided |`
 fn table(rows: &BTreeMap<&str, [usize; 5]>) -> String {
     let mut out = String::from(
-        "| | programs | pairs | ordered | refused | undecided |\n| --- | --- | --- | --- | --- | --- |\n",
+        "| | programs | pairs | ordered | refused | undecided |\n\
+         | --- | --- | --- | --- | --- | --- |\n",
     );
     for (group, _) in &GROUPS[..3] {
         let [programs, ordered, refused, undecided, faults] =
@@ -98,7 +99,8 @@ fn correct_programs_are_proved() {
         for r in &reports(&program, case.arch) {
             let [ordered, refused, undecided] = r.counts();
             let row = rows.entry(case.group).or_default();
-            // What is not decided for all values of symbols is for those that are tried.
+            // A kernel that is not decided for all values of symbols must be decided for the values
+            // that are tried.
             let faults = match r.tried.as_slice() {
                 [] => r.faults.len(),
                 tried => {
@@ -112,7 +114,7 @@ fn correct_programs_are_proved() {
             said.extend(
                 complaints(&program, r).iter().map(|c| format!("{} {}: {c}", case.name, case.arch)),
             );
-            // Every proof says by what.
+            // Every proof has a certificate.
             let bare = r.pairs.iter().filter(
                 |p| matches!(&p.verdict, carbyne_sync::Verdict::Ordered(ways) if ways.is_empty()),
             );
@@ -136,12 +138,12 @@ fn correct_programs_are_proved() {
     fresh(&table(&rows));
 }
 
-/// The page has the table; with `BLESS=1` it is put there.
+/// Compares the table in the documentation; `BLESS=1` writes it.
 fn fresh(table: &str) {
     fresh_between("counts", table);
 }
 
-/// The page has the table between the marks of this name; with `BLESS=1` it is put there.
+/// Compares the table between the marks with this name in the documentation; `BLESS=1` writes it.
 pub(crate) fn fresh_between(name: &str, table: &str) {
     let marks = [format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n")];
     let path = root().join("docs/synchronization.md");
@@ -155,7 +157,7 @@ pub(crate) fn fresh_between(name: &str, table: &str) {
     std::fs::write(&path, format!("{before}{}{table}{}{after}", marks[0], marks[1])).unwrap();
 }
 
-/// Programs that execute one atom each are right, too.
+/// Programs that execute a single atom are correct, too.
 #[test]
 fn programs_of_atoms_are_not_refused() {
     let table = AtomTable::new(Arch::Sm90a);

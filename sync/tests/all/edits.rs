@@ -1,11 +1,11 @@
-//! Edits of the synchronization of symbolic, persistent, clustered and ragged kernels, drawn by a
-//! seed. Whatever the checker proves of an edited kernel, no run of the simulator may refute:
-//! neither for all values of its symbols nor, in a text where these are numbers, for one launch.
+//! Random edits of the synchronization of symbolic, persistent, clustered and ragged kernels. If
+//! the checker proves an edited kernel, no run of the simulator may refute this: neither for all
+//! values of its symbols, nor for one launch in which they are numbers.
 //!
-//! Case `i` of a seed is the same however many cases there are, so that a short run judges the
-//! first ones of a long one. The table of `docs/synchronization.md` is of 2,000 cases of the seed
-//! 0: `CARBYNE_CASES=2000 CARBYNE_SEED=0` compares it, and writes it with `BLESS=1`. Shorter runs
-//! count for themselves.
+//! Case `i` of a seed does not depend on the number of cases, so a short run judges the first cases
+//! of a long run. The table of `docs/synchronization.md` has 2,000 cases of the seed 0:
+//! `CARBYNE_CASES=2000 CARBYNE_SEED=0` compares it, and `BLESS=1` writes it. Shorter runs do not
+//! touch the table.
 
 mod change;
 mod kernels;
@@ -24,14 +24,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Cases of the table.
+/// The number of cases of the table.
 const WHOLE: u32 = 2000;
-/// Cases that are judged each time.
+/// The number of cases of a normal run.
 const FIRST: u32 = 30;
-/// Most steps of a run of a kernel.
+/// The most steps of a run of a kernel.
 const STEPS: u64 = 1 << 28;
 
-/// Splitmix64: the same numbers everywhere.
+/// Splitmix64, which gives the same numbers on every machine.
 pub(crate) struct Draw(u64);
 
 impl Draw {
@@ -53,7 +53,7 @@ impl Draw {
     }
 }
 
-/// What the checker says.
+/// The verdict of the checker.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Said {
     Refused,
@@ -74,7 +74,7 @@ fn says(p: &Program, arch: Arch) -> Said {
     }
 }
 
-/// The text of one launch: sizes are numbers.
+/// The module with numbers in place of symbols, as for one launch.
 fn launch(module: &Module, sizes: &Sizes) -> Module {
     let mut copy = module.clone();
     for item in &mut copy.items {
@@ -86,19 +86,19 @@ fn launch(module: &Module, sizes: &Sizes) -> Module {
     copy
 }
 
-/// How a run ends.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 enum Run {
-    /// All that the caller has afterwards.
+    /// The outputs of the kernel.
     Ends(Vec<Option<Array>>),
-    /// With a fault of the order.
+    /// An ordering error.
     Order(String),
-    /// With another error.
+    /// Another error.
     Other(Code),
 }
 
-/// Whether an error says that something is not ordered. That an element is read before anybody
-/// wrote it is another error: it may be the wrong element.
+/// Whether an error is about order. A read of an element that no thread ever writes is not: it may
+/// be the wrong element.
 fn is_about_order(e: &Diagnostic) -> bool {
     match e.code {
         Code::Uninitialized => !e.message.contains("was never written"),
@@ -133,13 +133,13 @@ fn run(p: &Program, arch: Arch, sizes: &Sizes, schedule: Option<u64>) -> Run {
     }
 }
 
-/// A kernel as it is, and what it computes.
+/// A kernel before edits, and its results.
 struct Ready {
     module: Module,
     sites: BTreeMap<Kind, Vec<change::Site>>,
-    /// Of each of its sizes.
+    /// The results for each of its sizes.
     right: Vec<Run>,
-    /// What is said of it, and of each launch.
+    /// The verdicts for all sizes and for each launch.
     said: Vec<Said>,
 }
 
@@ -177,23 +177,23 @@ impl Ready {
     }
 }
 
-/// What came of a case.
+/// The outcome of a case.
 struct Judged {
     group: &'static str,
     kind: Kind,
-    /// For all values, and of launches.
+    /// The verdicts for all values and for launches.
     said: Said,
     launches: Said,
-    /// A fault of the order in some run.
+    /// An ordering error in some run.
     refuted: Option<String>,
-    /// Another value, or another error, in some run.
+    /// Whether some run gives another value or another error.
     is_wrong: bool,
-    /// What is proved and is refuted.
+    /// The contradiction between a proof and a run.
     silent: Option<String>,
     name: String,
 }
 
-/// Draws until there is a program that is another one.
+/// Draws edits until one gives a different valid program.
 fn edit(ready: &Ready, kernel: &Kernel, draw: &mut Draw) -> Option<(Kind, String, Module, String)> {
     let kinds: Vec<Kind> = ready.sites.keys().copied().collect();
     let before = text::print(&ready.module);
@@ -203,7 +203,7 @@ fn edit(ready: &Ready, kernel: &Kernel, draw: &mut Draw) -> Option<(Kind, String
         }
         let kind = *draw.one(&kinds);
         let site = draw.one(&ready.sites[&kind]);
-        let Some(edited) = change::apply(&ready.module, site) else { continue };
+        let Some(edited) = change::apply_edit(&ready.module, site) else { continue };
         let src = text::print(&edited);
         let Ok(module) = text::parse(&src) else { continue };
         if src == before || program(&module, &src).is_none() {
@@ -227,7 +227,7 @@ fn judge(kernel: &Kernel, ready: &Ready, draw: &mut Draw) -> Option<Judged> {
             }
             let src = text::print(&launch(&module, sizes));
             let module = text::parse(&src).unwrap();
-            // A number may show what a symbol hides.
+            // A number may expose an error that a symbol hides.
             program(&module, &src).map_or(Said::Undecided, |p| says(&p, kernel.arch))
         })
         .collect();
@@ -238,13 +238,13 @@ fn judge(kernel: &Kernel, ready: &Ready, draw: &mut Draw) -> Option<Judged> {
     }
     let mut schedules = vec![None];
     schedules.extend((0..3).map(|_| Some(draw.next() % 1_000_000)));
-    // Of what is refused two runs say enough.
+    // Two runs suffice for an edit that is refused.
     let runs: &[usize] = if refused { &[2] } else { &[4, 2] };
     for (i, (sizes, runs)) in kernel.sizes.iter().zip(runs).enumerate() {
         let mut first: Option<Run> = None;
         for schedule in schedules.iter().take(*runs) {
             let ends = run(&p, kernel.arch, sizes, *schedule);
-            // Whatever the order is, it computes something else.
+            // The edited kernel computes something else, whatever the order.
             if refused && ends != ready.right[i] && !matches!(ends, Run::Order(_)) {
                 is_wrong = true;
                 break;
@@ -278,7 +278,7 @@ fn judge(kernel: &Kernel, ready: &Ready, draw: &mut Draw) -> Option<Judged> {
     Some(Judged { group: kernel.group, kind, said, launches, refuted, is_wrong, silent, name })
 }
 
-/// Numbers of one row.
+/// The numbers of one row of the table.
 #[derive(Default, Clone)]
 struct Row([usize; 8]);
 
@@ -305,8 +305,8 @@ impl Row {
 
 fn table(judged: &[Judged]) -> String {
     let mut out = String::from(
-        "| | edits | refused | of these wrong in a run | undecided | of these refuted | proved for all sizes | \
-         proved of each launch | of both with other values |\n\
+        "| | edits | refused | of these wrong in a run | undecided | of these refuted | \
+         proved for all sizes | proved of each launch | of both with other values |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     let mut row = |name: &str, of: &dyn Fn(&Judged) -> bool| {

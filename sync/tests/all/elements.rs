@@ -1,4 +1,5 @@
-//! Integers of the caller's memory as numbers: what they decide is tried for some that are drawn.
+//! Tests of integers of the caller's memory: kernels that depend on them are tried with drawn
+//! values.
 
 use crate::support::{complaints, reports, right};
 use carbyne_atoms::Arch;
@@ -8,7 +9,7 @@ fn report(text: &str) -> Report {
     reports(&right(text), Arch::Sm80).remove(0)
 }
 
-/// Whether something is refused, and not only undecided.
+/// Whether a pair has such a verdict.
 fn lacks(text: &str, what: fn(&Verdict) -> bool) -> bool {
     report(text).pairs.iter().any(|pair| what(&pair.verdict))
 }
@@ -53,8 +54,8 @@ fn blocks_write_parts_that_do_not_meet() {
     }
 }
 
-/// Blocks write the rows that a list names: no two of them one row, if no two of its elements are
-/// equal.
+/// Blocks write the rows that a list names. No two blocks write the same row if the elements of the
+/// list are distinct.
 #[test]
 fn rows_of_a_list_whose_elements_differ_do_not_meet() {
     let text = |are: &str, first: &str, row: &str| {
@@ -82,11 +83,11 @@ sym B, P where B >= 1, P >= B
     assert!(proved(&text(" distinct", "", "@slot")));
     for (are, first, row) in [
         ("", "", "@slot"),
-        // All blocks name one element.
+        // All blocks name the same element.
         (" distinct", "", "@other"),
-        // Nobody has looked at what an earlier kernel writes.
+        // An earlier kernel writes the list, and nothing checks that its elements are distinct.
         (" distinct", writes, "@slot"),
-        // Elements that differ may be next to each other.
+        // Distinct elements may be neighbors.
         (" distinct", "", "@slot / 2"),
     ] {
         let text = text(are, first, row);
@@ -101,9 +102,10 @@ sym B, P where B >= 1, P >= B
     assert!(!proved(&wrong), "{wrong}");
 }
 
-/// Each turn of a loop whose end the caller gives writes what others have read in the turn before.
+/// Each iteration of a loop with a data-dependent end overwrites elements that other threads have
+/// read in the iteration before.
 #[test]
-fn turns_that_data_counts_are_followed() {
+fn data_dependent_trip_counts_are_followed() {
     let text = |barrier: &str| {
         format!(
             "carbyne 2
@@ -134,10 +136,10 @@ Spec @f <<<#grid:[@g < G], #cta:[@t < 64]>>> (%n, %A) -> (%C) {{
     assert!(lacks(&text(""), order));
 }
 
-/// Two slots are written in turn, as long as all parts have as many turns. Each turn of the outer
-/// loop reads that number anew.
+/// Two slots are written alternately, provided that all parts have the same trip count. Each
+/// iteration of the outer loop reads the trip count again.
 #[test]
-fn a_number_that_each_turn_reads_anew_has_no_single_value() {
+fn a_trip_count_that_each_iteration_reads_again_has_no_single_value() {
     let text = |number: &str| {
         format!(
             "carbyne 2

@@ -1,12 +1,12 @@
-//! Waits that nobody ends, arrivals that nobody waits for, barriers that some threads do not come
-//! to: refused with both places.
+//! Tests of waits that never end, arrivals without a wait and barriers that some threads do not
+//! reach: each is refused with both places.
 
 use crate::support::{reports, right};
 use carbyne_atoms::Arch;
 use carbyne_sync::Report;
 
-/// A kernel of two warps that pass a row through shared memory, with these statements for each
-/// warp.
+/// A kernel of two warps that pass a row through shared memory, with these statements for the
+/// warps.
 fn kernel(init: &str, first: &str, second: &str) -> String {
     format!(
         "carbyne 2
@@ -47,8 +47,8 @@ fn line(text: &str, mark: &str) -> u32 {
     at.map_or(0, |at| at as u32 + 1)
 }
 
-/// The fault of the statement that is marked `// here` says so much, and names the statement
-/// `// with`.
+/// Expects that the fault of the statement marked `// here` contains `says` and names the statement
+/// marked `// with`.
 fn refused(text: &str, says: &str) {
     let program = right(text);
     let reports = reports(&program, Arch::Sm90a);
@@ -76,7 +76,7 @@ fn the_kernel_itself_is_right() {
 fn a_wait_on_which_nobody_arrives() {
     let init = "mbarrier.init(%full, 32) // with\n    mbarrier.init(%empty, 32)";
     let second = format!("mbarrier.wait(%full[0], 0) // here\n    {GET}");
-    refused(&kernel(init, PUT, &second), "nothing ends the wait: nobody arrives");
+    refused(&kernel(init, PUT, &second), "nothing ends the wait: no thread arrives");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_wait_for_more_arrivals_than_come() {
     let init = "mbarrier.init(%full, 33)\n    mbarrier.init(%empty, 32)";
     let second = format!("mbarrier.wait(%full[0], 0) // here\n    {GET}");
     let first = format!("{PUT}\n    mbarrier.arrive(%full[0]) // with");
-    refused(&kernel(init, &first, &second), "nothing ends the wait: 32 of 33 arrivals come");
+    refused(&kernel(init, &first, &second), "nothing ends the wait: only 32 of 33 arrivals happen");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_wait_before_the_arrivals_of_the_same_threads() {
     let first = format!(
         "mbarrier.wait(%empty[0], 0) // here\n    {PUT}\n    mbarrier.arrive(%empty[0]) // with"
     );
-    refused(&kernel(INIT, &first, GET), "none of 32 arrivals comes before it");
+    refused(&kernel(INIT, &first, GET), "none of 32 arrivals happens before it");
 }
 
 #[test]
@@ -101,27 +101,27 @@ fn roles_that_wait_for_each_other() {
         format!("mbarrier.wait(%empty[0], 0) // here\n    {PUT}\n    mbarrier.arrive(%full[0])");
     let second =
         format!("mbarrier.wait(%full[0], 0)\n    {GET}\n    mbarrier.arrive(%empty[0]) // with");
-    refused(&kernel(INIT, &first, &second), "none of 32 arrivals comes before it");
+    refused(&kernel(INIT, &first, &second), "none of 32 arrivals happens before it");
 }
 
 #[test]
 fn a_wait_for_bytes_that_nobody_copies() {
     let first = format!("{PUT}\n    mbarrier.expect(%full[0], 128) // with");
     let second = format!("mbarrier.wait(%full[0], 0) // here\n    {GET}");
-    refused(&kernel(INIT, &first, &second), "bytes fewer come than are expected");
+    refused(&kernel(INIT, &first, &second), "bytes fewer arrive than expected");
 }
 
 #[test]
 fn arrivals_that_nobody_waits_for() {
     let init = "mbarrier.init(%full, 32) // with\n    mbarrier.init(%empty, 32)";
     let first = format!("{PUT}\n    mbarrier.arrive(%full[0]) // here");
-    refused(&kernel(init, &first, GET), "nobody waits for");
-    // Where nothing conflicts there is nothing to wait for.
+    refused(&kernel(init, &first, GET), "no thread waits for");
+    // Without a conflict there is nothing to wait for.
     let text = kernel(INIT, "mbarrier.arrive(%full[0])", "");
     assert!(reports(&right(&text), Arch::Sm90a).iter().all(|r| r.faults.is_empty()), "{text}");
 }
 
-/// The errors of the verifier: it refuses a barrier that some of its threads do not come to.
+/// The errors of the verifier, which refuses a barrier that some of its threads do not reach.
 fn not_well_formed(text: &str) -> Vec<(u32, String)> {
     let module = carbyne_ir::text::parse(text).unwrap_or_else(|e| panic!("{e}"));
     let program = match carbyne_ir::resolve::resolve(&module, text) {
@@ -180,7 +180,7 @@ Spec @drain <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
 "
         )
     };
-    // What is no constant, no instruction takes.
+    // Instructions take only constants.
     let said = not_well_formed(&text("3 - k"));
     assert!(said[0].1.contains("the number of groups is not a constant"), "{said:?}");
     for (left, is_right) in [("4 - 4", true), ("5 - 4", false)] {
@@ -229,8 +229,8 @@ Spec @k <<<#grid:[8000000], #cta:[@t < 128]>>> (%in) -> (%out) {
     assert!(all.iter().all(|r| r.faults.is_empty()), "{all:#?}");
 }
 
-/// Two warps hand over a ring of three stages, and the second gives back the stage that it read a
-/// turn before.
+/// Two warps hand over a ring of three stages. The second warp gives back the stage that it read in
+/// the iteration before.
 fn ring(turns: u32, given_back: &str, parity: &str) -> String {
     let row = |text: &str| {
         let text = text.replace("[1].mbarrier", "[3].mbarrier").replace("%s:[32]", "%s:[3].[32]");
@@ -258,7 +258,7 @@ fn ring(turns: u32, given_back: &str, parity: &str) -> String {
 }
 
 #[test]
-fn a_stage_that_is_given_back_before_its_turn_can_hang_the_producer() {
+fn a_stage_that_is_given_back_too_early_can_hang_the_producer() {
     const PARITY: &str = "(k / 3 + 1) % 2";
     for turns in [5, 7, 12, 100] {
         let text = ring(turns, "(k + 2) % 3", PARITY);
@@ -274,7 +274,7 @@ fn a_stage_that_is_given_back_before_its_turn_can_hang_the_producer() {
     let text = text
         .replace("// wait", "// here")
         .replace("%empty[(k + 1) % 3])", "%empty[(k + 1) % 3]) // with");
-    refused(&text, "nothing ends the wait: none of 32 arrivals comes in its phase");
+    refused(&text, "nothing ends the wait: none of 32 arrivals happens in its phase");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_wait_that_comes_behind_the_phase_after_its_own() {
         reports.iter().flat_map(|r| r.faults.iter().map(|f| f.is_certain)).collect::<Vec<bool>>()
     };
     assert!(faults(1).is_empty());
-    // Of two phases the second hides the first; where there are three, one wait passes at either of
+    // With two phases, the second one hides the first; with three, one wait returns for either of
     // two.
     for arrivals in 2..=4 {
         assert!(faults(arrivals).contains(&true), "{:?}", faults(arrivals));
@@ -301,7 +301,7 @@ fn a_wait_that_comes_behind_the_phase_after_its_own() {
 
 #[test]
 fn data_where_an_mbarrier_is_live() {
-    const LIVE: &str = "data is accessed where an mbarrier is live";
+    const LIVE: &str = "data shares memory with a live mbarrier";
     let text = |reuses: &str, first: &str, second: &str| {
         let init = INIT.replace("(%full, 32)", "(%full, 32) // with");
         let second = format!("mbarrier.wait(%full[0], 0)\n    {second}");
@@ -320,7 +320,7 @@ fn data_where_an_mbarrier_is_live() {
     is_right(&text("align=128", PUT, GET));
     refused(&text("reuses=%full", &put, GET), LIVE);
     refused(&text("reuses=%full", "", &format!("{GET} // here")), LIVE);
-    // By a copy, and of some elements alone.
+    // By an asynchronous copy, and for some elements only.
     let copy = "Move <<<#w[0].scalar()>>> (%in[0, @t % 32]) -> (%s[@t % 32]) atom=cp.async.ca.b32";
     let waits = "\n    async.commit\n    async.wait(0)";
     is_right(&text("align=128", &format!("{copy}{waits}"), GET));
@@ -332,7 +332,7 @@ fn data_where_an_mbarrier_is_live() {
     };
     is_right(&some(2, ""));
     refused(&some(1, " // here"), LIVE);
-    // It may be made where data was.
+    // An mbarrier may be initialized where data was before.
     let before = text("align=128", PUT, GET).replace(
         "  Allocate %full:[1].mbarrier.SH\n",
         "  Allocate %d:[32].f32.SH\n  Allocate %full:[1].mbarrier.SH{reuses=%d}\n",
@@ -356,8 +356,8 @@ fn data_where_an_mbarrier_is_live() {
     refused(&late, LIVE);
 }
 
-/// A kernel of one block, of which some threads access `%s` between two barriers, is refused for
-/// one pair of accesses.
+/// Expects that a kernel of one block is refused for exactly one pair. Threads of the block access
+/// `%s` between two barriers.
 fn races(threads: usize, body: &str) {
     let text = format!(
         "carbyne 2
@@ -402,8 +402,8 @@ fn a_read_of_a_statement_is_told_from_those_of_the_next_one() {
     races(32, &format!("{read}\n{write}"));
 }
 
-/// How many pairs of a kernel of some blocks are ordered, not ordered and undecided, whose threads
-/// hold an element and access `%out`.
+/// The numbers of ordered, unordered and undecided pairs of a kernel in which the threads of
+/// several blocks access `%out`.
 fn of_blocks(blocks: usize, body: &str) -> [usize; 3] {
     let text = format!(
         "carbyne 2

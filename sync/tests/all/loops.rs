@@ -1,5 +1,5 @@
-//! Loops with many turns, and with a number of turns that is not known: what is left out is what is
-//! like the rest.
+//! Tests of loops with many iterations or an unknown trip count: iterations that are left out must
+//! behave like those that are followed.
 
 use crate::support::{complaints, right};
 use carbyne_atoms::{Arch, AtomTable};
@@ -9,13 +9,13 @@ use carbyne_sync::{Limits, Report, check};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-fn reports(program: &Program, every_turn: bool) -> Vec<Report> {
+fn reports(program: &Program, every_iteration: bool) -> Vec<Report> {
     let table = AtomTable::new(Arch::Sm90a);
-    let limits = Limits { every_turn, ..Limits::default() };
+    let limits = Limits { every_iteration, ..Limits::default() };
     program.kernels.iter().map(|k| check(program, *k, &table, &limits)).collect()
 }
 
-/// Stages of `cp.async`, `n` turns; `sym` where the number is a symbol.
+/// A ring of `cp.async` stages with trip count `n`; `sym` declares `n` if it is a symbol.
 fn stages(n: &str, sym: &str, stages: usize, left: usize, barrier: &str) -> String {
     format!(
         "carbyne 2
@@ -91,7 +91,8 @@ fn texts(n: &str, sym: &str) -> Vec<(String, bool)> {
     let mut out = vec![];
     for s in [2, 3, 4] {
         out.push((stages(n, sym, s, s - 1, "barrier"), true));
-        // A group too few is waited for; a fast warp is a turn ahead.
+        // The wait leaves one group too many; without the barrier, a fast warp is an iteration
+        // ahead.
         out.push((stages(n, sym, s, s, "barrier"), false));
         out.push((stages(n, sym, s, s - 1, ""), false));
     }
@@ -102,7 +103,7 @@ fn texts(n: &str, sym: &str) -> Vec<(String, bool)> {
     out
 }
 
-/// The same in blocks each of which has its own number of turns.
+/// The kernel with blocks, each of which has its own trip count.
 fn of_blocks(text: &str) -> String {
     text.replace("#grid:[1]", "#grid:[@b < 48]")
         .replace("%out:[64]", "%out:[48,64]")
@@ -112,9 +113,10 @@ fn of_blocks(text: &str) -> String {
         .replace("[@b + 1,", "[56,")
 }
 
-/// Blocks whose number is a symbol: what is wrong in each is refused, and nothing else.
+/// Grids whose number of blocks is a symbol: errors within a block are refused, and correct kernels
+/// are not.
 #[test]
-fn what_is_wrong_for_a_value_of_a_symbol_is_refused() {
+fn errors_for_one_value_of_a_symbol_are_refused() {
     for (text, is_right) in texts("12", "sym N{div=4}") {
         let text =
             of_blocks(&text).replace("[@b < 48]", "[@b < N]").replace("%out:[48,", "%out:[N,");
@@ -127,7 +129,7 @@ fn what_is_wrong_for_a_value_of_a_symbol_is_refused() {
 }
 
 #[test]
-fn blocks_that_differ_in_turns_are_as_if_followed_one_by_one() {
+fn blocks_that_differ_in_trip_counts_are_as_if_followed_one_by_one() {
     for (text, is_right) in texts("@b", "") {
         let text = of_blocks(&text);
         let program = right(&text);
@@ -142,12 +144,12 @@ fn blocks_that_differ_in_turns_are_as_if_followed_one_by_one() {
 }
 
 #[test]
-fn many_turns_cost_as_much_as_a_dozen() {
+fn many_iterations_cost_as_much_as_a_dozen() {
     for (text, is_right) in texts("1000000", "") {
         let program = right(&text);
         let start = Instant::now();
         let reports = reports(&program, false);
-        // A turn takes some ten microseconds.
+        // An iteration takes some ten microseconds.
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}\n{text}", start.elapsed());
         let said: Vec<String> = reports.iter().flat_map(|r| complaints(&program, r)).collect();
         assert_eq!(reports.iter().all(Report::is_ordered), is_right, "{said:?}\n{text}");
@@ -167,7 +169,7 @@ fn a_symbol_decides_nothing() {
 }
 
 #[test]
-fn turns_that_are_left_out_are_like_the_rest() {
+fn iterations_that_are_left_out_are_like_the_rest() {
     for n in (0..12).chain([17, 31, 40, 61]) {
         for (text, _) in texts(&n.to_string(), "") {
             let program = right(&text);
@@ -188,7 +190,7 @@ fn seeds(i: u64) -> u64 {
     FIRST.get_or_init(testing::seed).wrapping_mul(1 << 32).wrapping_add(i)
 }
 
-/// Numbers that look random.
+/// Pseudorandom numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -243,10 +245,10 @@ impl Dice {
     }
 }
 
-/// Loops in each other whatever stands in them, right or wrong.
+/// Nested loops with random statements, right or wrong.
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn random_loops_are_as_if_followed_turn_by_turn() {
+fn random_loops_are_as_if_every_iteration_was_followed() {
     let all = testing::count(1000, 20_000);
     let (mut right_ones, mut wrong_ones) = (0, 0);
     for i in 0..all {
@@ -290,7 +292,7 @@ Spec @loops <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
     assert!(right_ones * 20 > wrong_ones && wrong_ones > right_ones / 20);
 }
 
-/// What a block writes to global memory, in turns of a loop.
+/// Writes of a block to global memory in the iterations of a loop.
 fn writes(dice: &mut Dice, n: u64) -> String {
     let mut out = String::new();
     for _ in 0..1 + dice.below(3) {
@@ -319,11 +321,11 @@ fn writes(dice: &mut Dice, n: u64) -> String {
     out
 }
 
-/// What is written once is not followed; what comes again is found, be it in another turn, by
-/// another thread or by another block.
+/// Elements that are written once are not followed. Repeated accesses are found, whether by another
+/// iteration, another thread or another block.
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many there are")]
-fn random_writes_to_global_memory_are_as_if_followed_turn_by_turn() {
+fn random_writes_to_global_memory_are_as_if_every_iteration_was_followed() {
     let all = testing::count(1000, 20_000);
     let (mut right_ones, mut wrong_ones) = (0, 0);
     for i in 0..all {
@@ -367,7 +369,7 @@ Spec @writes <<<#grid:[@b < {blocks}], #cta:[@t < 64]>>> (%in, %out) -> (%out) {
     assert!(right_ones * 20 > wrong_ones && wrong_ones > right_ones / 20);
 }
 
-/// Rows that leave by bulk copies of two stages, of which each waits until `left` are left.
+/// Rows that bulk copies store from two stages; each wait leaves `left` copies in flight.
 fn stores(n: &str, left: usize, row: &str, last: &str) -> String {
     format!(
         "carbyne 2
@@ -404,7 +406,7 @@ Spec @stores <<<#grid:[1], #cta:[@t < 64]>>> (%in, %out) -> (%out) {{
 }
 
 #[test]
-fn stores_under_way_are_as_if_followed_turn_by_turn() {
+fn stores_in_flight_are_as_if_every_iteration_was_followed() {
     let (mut right_ones, mut wrong_ones) = (0, 0);
     for n in [1, 2, 3, 7, 20, 61] {
         for (left, row) in [(0, "k"), (1, "k"), (2, "k"), (1, "k % 3"), (0, "k / 2"), (1, "63 - k")]
@@ -427,7 +429,8 @@ fn stores_under_way_are_as_if_followed_turn_by_turn() {
     assert!(right_ones > 20 && wrong_ones > 20, "{right_ones} are right, {wrong_ones} wrong");
 }
 
-/// The ring in tiles, each of which takes as many turns; with this number of a turn.
+/// The ring of [`roles`] over several tiles with the same trip count; `turn` is the number of an
+/// iteration over all tiles.
 fn tiles(ring: usize, turn: &str, parity: &str) -> String {
     roles("K", "sym N, K", ring, parity)
         .replace("%in:[K + 1,32]", "%in:[N * K + 1,32]")
@@ -441,7 +444,7 @@ fn tiles(ring: usize, turn: &str, parity: &str) -> String {
 }
 
 #[test]
-fn two_nested_numbers_of_turns_are_proved() {
+fn two_nested_trip_counts_are_proved() {
     let judged = |text: &str| {
         let program = right(text);
         let all = reports(&program, false);
@@ -453,17 +456,17 @@ fn two_nested_numbers_of_turns_are_proved() {
         let parity = format!("(k / {ring} + 1) % 2");
         let (proved, refused, said) = judged(&tiles(ring, "t * K + k", &parity));
         assert!(proved && !refused, "{said:?}");
-        // Each tile begins with the first stage, and the first phase.
+        // Each tile begins with the first stage and the first phase.
         let (proved, _, said) = judged(&tiles(ring, "k", &parity));
         assert!(!proved, "{said:?}");
-        // The parity of the turn before.
+        // The parity of the round before.
         let wrong = format!("k / {ring} % 2");
         let (proved, refused, said) = judged(&tiles(ring, "t * K + k", &wrong));
         assert!(!proved && refused, "{said:?}");
     }
 }
 
-/// Rows of groups, as many of each as data says, over a tile of shared memory.
+/// Rows of groups, whose numbers data determines, pass through a tile of shared memory.
 fn groups(barrier: &str) -> String {
     format!(
         "carbyne 2
@@ -494,7 +497,7 @@ Spec @groups <<<#grid:[1], #cta:[@t < 64]>>> (%first, %in) -> (%out) {{
 }
 
 #[test]
-fn turns_that_data_says_are_proved_together() {
+fn data_dependent_trip_counts_are_proved_together() {
     let program = right(&groups("barrier"));
     let said =
         |r: &[Report]| -> Vec<String> { r.iter().flat_map(|r| complaints(&program, r)).collect() };

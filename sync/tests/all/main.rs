@@ -1,6 +1,6 @@
-//! Tests of the checker, one program so that they link once.
+//! Tests of the checker, in one program so that they link once.
 
-/// The allocator of the binary, with which searches are faster.
+/// The allocator of the command-line program, with which searches are faster.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -13,5 +13,5 @@ mod faults;
 mod loops;
 mod owners;
 mod partial;
-mod says;
+mod reports;
 mod support;

@@ -1,10 +1,11 @@
-//! Global memory that algebra proves apart, for all sizes; and what it must not take for apart.
+//! Tests of the algebraic proof that no two threads access the same element of global memory, and
+//! of kernels for which this proof must fail.
 
 use crate::support::{reports, right};
 use carbyne_atoms::Arch;
 use carbyne_ir::diag::Severity;
 
-/// A kernel that stores one number by each thread, at a place that `body` says.
+/// A kernel in which each thread stores one number at an offset that `body` states.
 fn stores(grid: &str, body: &str) -> String {
     format!(
         "carbyne 2
@@ -42,7 +43,7 @@ fn verdict(text: &str) -> &'static str {
     }
 }
 
-/// The loop of a block over every `step`-th tile, with the tile that `at` says.
+/// The loop of a block over every `step`-th tile; `at` states the coordinates of the tile.
 fn tiles(step: i64, at: &str) -> String {
     format!(
         "  for (u = @b; u < TM * TN; u += {step}) {{
@@ -98,14 +99,15 @@ fn places_that_decide_who_accesses_them_are_proved_apart() {
             "@b < 3",
             tiles(
                 3,
-                "min(u / (8 * TN) * 8 + u % (8 * TN) % max(min(TM - u / (8 * TN) * 8, 8), 1), TM - 1), min(u % (8 * TN) / max(min(TM - u / (8 * TN) * 8, 8), 1), TN - 1)",
+                "min(u / (8 * TN) * 8 + u % (8 * TN) % max(min(TM - u / (8 * TN) * 8, 8), 1), TM - 1), \
+                 min(u % (8 * TN) / max(min(TM - u / (8 * TN) * 8, 8), 1), TN - 1)",
             ),
         ),
     ];
     for (grid, body) in proved {
         assert_eq!(verdict(&stores(grid, &body)), "proved", "{}", stores(grid, &body));
     }
-    // One token further each of them is a race.
+    // Each of these differs from a correct kernel in one token, and has a race.
     let racy = [
         ("@b < M", rows("@b / 2")),
         ("@b < M + 1", rows("min(@b, M - 1)")),
@@ -129,7 +131,7 @@ fn threads_that_share_an_element_are_not_proved_apart() {
     for thread in ["@t / 2", "@t % 64", "@t * 0", "min(@t, 126)"] {
         assert_ne!(verdict(&stores("@b < M", &rows(thread))), "proved", "{thread}");
     }
-    // One thread for all, but another one in each turn.
+    // One thread at a time, but a different one in each iteration.
     let turns = |threads: &str| {
         format!(
             "  for (i = 0; i < 64; i += 1) {{

@@ -1,11 +1,11 @@
-//! Tiles that reach over the end of a mode: what lies outside is not accessed, and nothing else is
-//! left out.
+//! Tests of tiles that reach over the end of a mode: elements beyond the end are not accessed, and
+//! all others are.
 
 use crate::support::{complaints, reports, right};
 use carbyne_atoms::Arch;
 use carbyne_sync::{Missing, Report, Verdict};
 
-/// What is said of the one kernel of a text.
+/// The complaints about the kernel of a text.
 fn said(text: &str) -> Vec<String> {
     let program = right(text);
     let all = reports(&program, Arch::Sm80);
@@ -16,7 +16,7 @@ fn report(text: &str) -> Report {
     reports(&right(text), Arch::Sm80).remove(0)
 }
 
-/// Whether blocks are found to meet for certain.
+/// Whether blocks certainly access the same element.
 fn blocks_meet(text: &str) -> bool {
     let meet = |v: &Verdict| matches!(v, Verdict::Unordered(Missing::Blocks));
     report(text).pairs.iter().any(|pair| meet(&pair.verdict))
@@ -57,18 +57,17 @@ fn tiles_that_two_blocks_write_are_refused() {
     let head = "let M = 20, N = 20";
     let one_row = tiles(head, "[M,N]", GRID, "0, @j");
     assert!(blocks_meet(&one_row), "{:#?}\n{one_row}", said(&one_row));
-    // The last tile of a row has elements, few as they are.
+    // The last tile of a row has few elements, but it has some.
     let last = tiles("let M = 17, N = 17", "[M,N]", GRID, "2, 2");
     assert!(blocks_meet(&last), "{:#?}\n{last}", said(&last));
-    // Rows that lie in each other are no other elements.
+    // Rows that overlap in memory share elements.
     let close = tiles(head, "[(M,N):(N - 1,1)]", GRID, "@i, @j");
     let program = carbyne_ir::text::parse(&close).ok();
     let program = program.and_then(|m| crate::support::program(&m, &close));
     assert!(program.is_none() || blocks_meet(&close), "{close}");
 }
 
-/// What threads of one block do to each other is found in those blocks whose tiles are whole, and
-/// in these alone.
+/// Accesses by threads of one block are compared in blocks with whole tiles, and only there.
 #[test]
 fn which_block_reaches_over_the_end_does_not_matter() {
     for at in ["2 - @b", "@b"] {
@@ -100,16 +99,15 @@ Spec @f <<<#grid:[@b < 3], #cta:[@t < 8]>>> (%A) -> (%C) {{
         let lacks = |v: &Verdict| matches!(v, Verdict::Unordered(Missing::Order));
         let found = report(&text(&again("")));
         assert!(found.pairs.iter().any(|pair| lacks(&pair.verdict)), "{at}: {found:#?}");
-        // There are none in the last tile.
+        // The last tile does not have these elements.
         let of_last = text(&again(&format!(" && {at} == 2")));
         assert!(said(&of_last).is_empty(), "{:#?}\n{of_last}", said(&of_last));
     }
 }
 
-/// A block reads elements of another block's tile, those beyond the end of the tensor: there are
-/// none.
+/// A block reads elements of another block's tile beyond the end of the tensor, which do not exist.
 #[test]
-fn what_lies_outside_is_read_by_nobody() {
+fn elements_beyond_the_end_are_not_read() {
     let text = |n: i64, shift: i64| {
         format!(
             "carbyne 2
@@ -125,11 +123,11 @@ Spec @f <<<#grid:[@b < 2], #cta:[@t < 8]>>> (%A) -> (%C) {{
         )
     };
     assert!(said(&text(5, 1)).is_empty(), "{:#?}", said(&text(5, 1)));
-    // Row 1 of the second tile is there, and no block writes it.
+    // Row 1 of the second tile exists, and no block writes it.
     assert!(said(&text(6, 1)).is_empty(), "{:#?}", said(&text(6, 1)));
 }
 
-/// Vectors of several elements, where they all are or are not.
+/// Vectors of elements that either all exist or do not exist.
 #[test]
 fn vectors_at_the_end_are_whole_or_absent() {
     let text = |m: i64, n: i64, at: &str| {
@@ -154,7 +152,7 @@ Spec @f <<<#grid:[@i < ceil_div(M, 8), @j < ceil_div(N, 32)], #cta:[@t < 64]>>> 
     assert!(blocks_meet(&text(12, 40, "@i, 1")));
 }
 
-/// A kernel whose sizes are symbols is tried with some that tiles do not divide.
+/// A kernel with symbolic sizes is tried with sizes that tiles do not divide.
 #[test]
 fn sizes_that_are_symbols_are_tried() {
     let head = "sym M, N, LDC where M > 0, N > 0, N <= LDC";
@@ -167,7 +165,7 @@ fn sizes_that_are_symbols_are_tried() {
     assert!(blocks_meet(&wrong), "{:#?}", said(&wrong));
 }
 
-/// How far the tensor reaches is a symbol, and all else is known.
+/// Only the extent of the tensor is a symbol.
 #[test]
 fn ends_that_are_symbols_are_decided_for_all_of_them() {
     let text = |at: &str| {
@@ -189,9 +187,9 @@ Spec @f <<<#grid:[@b < 4], #cta:[@t < 8]>>> (%A) -> (%C) {{
     assert!(blocks_meet(&text("0")), "{:#?}", said(&text("0")));
 }
 
-/// How many elements a block reads differs from block to block: the first one reads none.
+/// The number of elements that a block reads differs between blocks; the first block reads none.
 #[test]
-fn what_other_blocks_read_is_seen() {
+fn reads_of_other_blocks_are_seen() {
     let text = |valid: &str| {
         format!(
             "carbyne 2

@@ -1,4 +1,4 @@
-//! From a text to what the checker says of it.
+//! Helpers: from a text to the report of the checker.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::Module;
@@ -7,7 +7,7 @@ use carbyne_ir::{resolve, text, verify};
 use carbyne_sync::{Limits, Report, Verdict, check};
 use std::path::{Path, PathBuf};
 
-/// The repository.
+/// The root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
@@ -18,7 +18,7 @@ pub(crate) fn program(module: &Module, src: &str) -> Option<Program> {
     verify::verify(&program).is_empty().then_some(program)
 }
 
-/// The program of a text that is right.
+/// The program of a text that has no errors.
 pub(crate) fn right(src: &str) -> Program {
     let module = text::parse(src).unwrap_or_else(|e| panic!("{e}\n{src}"));
     let program = resolve::resolve(&module, src).unwrap_or_else(|e| panic!("{e}\n{src}"));
@@ -34,7 +34,7 @@ pub(crate) fn reports(program: &Program, arch: Arch) -> Vec<Report> {
     program.kernels.iter().map(one).collect()
 }
 
-/// What is not ordered, a line each.
+/// Everything that is not proved, one line each.
 pub(crate) fn complaints(program: &Program, report: &Report) -> Vec<String> {
     let mut out = vec![];
     for pair in &report.pairs {

@@ -1,27 +1,27 @@
-//! Which tensors end with the same bits however their operations are carried out: those that hold
-//! small integers all the way, or numbers that are only copied, negated and compared.
+//! Finds the tensors whose bits do not depend on how their operations are carried out. These
+//! tensors hold small integers throughout, or numbers that are only copied, negated and compared.
 
 use carbyne_ir::ast::{BinaryOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 
-/// What a program does with values, its places forgotten.
+/// The data flow of a program, without places.
 #[derive(Clone, Debug)]
 pub(super) enum Flow {
     /// An operation.
     Op {
-        /// What it computes.
+        /// The function.
         op: Function,
-        /// Its operands.
+        /// The operands.
         inputs: Vec<Source>,
-        /// Where the result goes: which tensor, of which type.
+        /// The tensor and the type of the result.
         output: (usize, Scalar),
-        /// Whether nothing of what was there is left.
+        /// Whether the result replaces the whole tensor.
         all: bool,
     },
-    /// A loop of so many turns.
+    /// A loop with a number of iterations.
     Loop(i64, Vec<Flow>),
-    /// One of the two.
+    /// A branch.
     Either(Vec<Flow>, Vec<Flow>),
 }
 
@@ -34,40 +34,40 @@ pub(super) enum Source {
     Number(f64),
 }
 
-/// What an operation computes.
+/// The function of an operation.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Function {
-    /// The operand, or one of several.
+    /// One of the operands.
     Same,
-    /// Of each element.
+    /// A function of one operand, element by element.
     Unary(UnaryOp),
-    /// Of two.
+    /// A function of two operands, element by element.
     Binary(BinaryOp),
-    /// The sum, or else an extreme, of so many.
+    /// The sum or an extreme value of `n` elements.
     Reduce { sum: bool, n: i64 },
-    /// Several of them, whose results are not beyond.
+    /// Several operations; the magnitude of the result is at most `most`.
     Chain { most: f64 },
-    /// Sums of so many products, summed in a type.
+    /// Sums of `k` products in type `acc`.
     MatMul { k: i64, set: bool, acc: Scalar },
 }
 
-/// What is known of all elements of a tensor.
+/// Known properties of all elements of a tensor.
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Value {
-    /// How they came to be.
+    /// The way in which the elements were computed.
     kind: Kind,
-    /// No magnitude is beyond; infinite where they may have overflowed.
+    /// An upper bound of magnitudes. Infinite if an element may have overflowed.
     most: f64,
 }
 
-/// How the elements of a tensor came to be.
+/// The way in which the elements of a tensor were computed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Integers that are values of their type.
+    /// Integers that the type represents exactly.
     Integers,
-    /// Numbers that have not been rounded.
+    /// Numbers without rounding.
     Numbers,
-    /// Numbers that depend on how operations round.
+    /// Numbers that depend on the rounding of operations.
     Rounded,
 }
 
@@ -78,11 +78,11 @@ impl Value {
         Value { kind: self.kind.max(other.kind), most: self.most.max(other.most) }
     }
 
-    /// As a result of this type.
+    /// The value after conversion to a type.
     fn of(self, scalar: Scalar) -> Value {
         let exact = carbyne_simulate::num::exact_integers(scalar);
         if !scalar.is_float() {
-            // Integers wrap and saturate, in the same way wherever they do.
+            // Integers wrap or saturate in the same way in all implementations.
             return Value { most: self.most.min(exact), ..self };
         }
         let kind = match self.kind {
@@ -94,7 +94,7 @@ impl Value {
     }
 }
 
-/// A magnitude up to which sums of the type do not overflow, whatever rounding adds.
+/// A magnitude up to which sums of the type do not overflow, even with rounding errors.
 fn largest(scalar: Scalar) -> f64 {
     match scalar {
         Scalar::F16 => 60_000.0,
@@ -103,7 +103,7 @@ fn largest(scalar: Scalar) -> f64 {
     }
 }
 
-/// Follows a program from what its tensors hold.
+/// Tracks the values of tensors through a program.
 pub(super) struct Exact {
     values: BTreeMap<usize, Value>,
     integers: bool,
@@ -112,17 +112,17 @@ pub(super) struct Exact {
 }
 
 impl Exact {
-    /// Tensors hold small integers at first, or any numbers.
+    /// The initial state. The caller's tensors hold small integers, or any numbers.
     pub(super) fn new(integers: bool) -> Self {
         Exact { values: BTreeMap::new(), integers, overflows: false }
     }
 
-    /// Whether a tensor's bits are known for good.
+    /// Whether the bits of a tensor are independent of rounding.
     pub(super) fn is_exact(&self, tensor: usize) -> bool {
         self.values.get(&tensor).is_none_or(|v| v.kind != Kind::Rounded)
     }
 
-    /// A tensor of the caller that the program reads first.
+    /// Declares an input tensor, before its first use.
     pub(super) fn input(&mut self, tensor: usize, scalar: Scalar) {
         let kind = match self.integers || !scalar.is_float() {
             true => Kind::Integers,
@@ -131,7 +131,7 @@ impl Exact {
         self.values.entry(tensor).or_insert(Value { kind, most: 3.0 });
     }
 
-    /// Follows statements.
+    /// Applies statements.
     pub(super) fn follow(&mut self, flow: &[Flow]) {
         for f in flow {
             match f {
@@ -176,7 +176,7 @@ impl Exact {
         let joined = values.iter().copied().reduce(Value::join).unwrap_or(Value::ZERO);
         let (Some(a), Some(b)) = (values.first(), values.last()) else { return joined };
         let (a, b) = (a.most, b.most);
-        // Of integers, what is computed is one; other numbers are rounded.
+        // Results on integers are integers. Other results are rounded.
         let computed = |most: f64| Value {
             kind: if joined.kind == Kind::Integers { Kind::Integers } else { Kind::Rounded },
             most,
@@ -184,7 +184,7 @@ impl Exact {
         match op {
             Function::Same | Function::Reduce { sum: false, .. } => joined,
             Function::Unary(op) => match op {
-                // A conversion rounds once, whoever carries it out.
+                // A conversion rounds once, in every implementation.
                 UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu | UnaryOp::Cast => joined,
                 UnaryOp::Exp => Value { kind: Kind::Rounded, most: libm::exp(a) },
                 _ => Value { kind: Kind::Rounded, most: 1.0 },

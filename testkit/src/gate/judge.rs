@@ -1,6 +1,6 @@
-//! Decomposes a program and compares what it does before and after.
+//! Decomposes a program and compares its behavior before and after.
 
-use super::plan::Case;
+use super::description::Case;
 use super::render::{Rendered, render};
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_decompose::{Decomposed, Search, checked, decompose_with};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Codes with which a program of the gate may be refused.
+/// The codes with which decomposition may refuse a program of the gate.
 pub const REFUSALS: [Code; 9] = [
     Code::NoAtom,
     Code::NoStrategy,
@@ -24,60 +24,60 @@ pub const REFUSALS: [Code; 9] = [
     Code::Budget,
     Code::SharedTooLarge,
     Code::TooLarge,
-    // What a role writes, and no other reads.
+    // A role writes a tensor that no other role reads.
     Code::Role,
 ];
 
-/// Choices that the search looks at.
+/// The maximum number of choices of the search.
 const BUDGET: u64 = 1000;
-/// Steps of a simulated kernel.
+/// The maximum number of steps of a simulated kernel.
 const STEPS: u64 = 1 << 29;
 
-/// How far elements of a tensor that are not exact may be apart without rounding, relative to its
-/// largest.
+/// The maximum difference of inexact elements computed without rounding, relative to the largest
+/// element of the tensor.
 const SLACK: f64 = 1.0 / 16_777_216.0;
 
-/// A program, and how it is judged.
+/// A program and the parameters of the check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
     /// The program.
     pub text: String,
-    /// What it is decomposed for.
+    /// The target of decomposition.
     pub arch: Arch,
-    /// What the simulator is given.
+    /// The inputs of the simulation.
     pub inputs: Inputs,
     /// The schedule of the decomposed program.
     pub schedule: Option<u64>,
-    /// Tensors that are compared bit by bit; of the others, what they are without rounding.
+    /// The tensors to compare bit by bit. Others are compared by their values without rounding.
     pub exact: Vec<String>,
-    /// Whether numbers may leave the range of their types: on the way, depending on the order of
+    /// Whether intermediate numbers may exceed the range of their types, depending on the order of
     /// sums.
     pub overflows: bool,
-    /// Values of its symbols. It is decomposed once, and runs at smaller sizes, too.
+    /// The values of the symbols. The program is decomposed once, and also runs at smaller sizes.
     pub symbols: BTreeMap<String, i64>,
 }
 
-/// What became of a program.
+/// The result of a check.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It is no program, or does not run cleanly as it stands.
+    /// The program is not valid, or its source does not run cleanly.
     Discarded(Box<Diagnostic>),
-    /// It is refused, with reasons that may be.
+    /// Decomposition refused the program with permitted codes.
     Refused(Vec<Diagnostic>),
-    /// It means the same.
+    /// The decomposed program has the same meaning.
     Preserved(Box<Decomposed>),
-    /// It does not.
+    /// The decomposed program has another meaning, or decomposition failed.
     Failed(Failure),
 }
 
-/// What is wrong with a decomposition.
+/// A defect of a decomposition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// A few words that are the same for failures of one kind.
+    /// A short text that failures of one kind share.
     pub kind: String,
-    /// What is wrong.
+    /// The description of the defect.
     pub what: String,
-    /// The decomposed text, where there is one.
+    /// The decomposed text, if there is one.
     pub decomposed: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl Case {
         ARCHS[usize::from(self.arch) % ARCHS.len()]
     }
 
-    /// The program and how it is judged; what occurs in it.
+    /// The program as a subject of the gate, and the features of the program.
     #[must_use]
     pub fn render(&self) -> (Subject, Vec<&'static str>) {
         let Rendered { text, exact, overflows, features } = render(self);
@@ -105,7 +105,7 @@ impl Case {
 }
 
 impl Subject {
-    /// The text with how it is judged on top, as [`Subject::read`] reads it.
+    /// The text with the parameters of the check as comments on top. [`Subject::read`] reads it.
     #[must_use]
     pub fn write(&self, title: &str) -> String {
         let mut out = String::new();
@@ -133,7 +133,7 @@ impl Subject {
         out
     }
 
-    /// Reads what [`Subject::write`] has written; none where the head lacks a line.
+    /// Reads the output of [`Subject::write`]. `None` if a line is missing at the top.
     #[must_use]
     pub fn read(file: &str) -> Option<Subject> {
         let word = |key: &str| {
@@ -160,8 +160,8 @@ impl Subject {
 }
 
 impl Subject {
-    /// The values of symbols that it runs with: those that are given, the least that keep their
-    /// facts, and some between. Multiples of 8 stay such.
+    /// The symbol values to run with: the given ones, the smallest ones that satisfy the facts, and
+    /// some between. Multiples of 8 stay multiples of 8.
     fn sizes(&self) -> Vec<BTreeMap<String, i64>> {
         let parts: &[i64] = if self.symbols.is_empty() { &[1] } else { &[1, 2, i64::MAX] };
         let smaller = |n: i64, part: i64| match n % 8 {
@@ -176,7 +176,7 @@ impl Subject {
     }
 }
 
-/// Decomposes a program, and runs it before and after.
+/// Decomposes a program and runs both versions.
 #[must_use]
 pub fn judge(subject: &Subject, table: &AtomTable) -> Verdict {
     match catch_unwind(AssertUnwindSafe(|| attempt(subject, table))) {
@@ -210,7 +210,8 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
     let run = |p: &Program, symbols: &BTreeMap<String, i64>, schedule: Option<u64>| {
         let (inputs, symbols) = (subject.inputs, symbols.clone());
         let blocks = Some(u64::MAX);
-        // What several kernels are together is compared with what they were made of.
+        // The combined result of several kernels is compared with that of the spec that they were
+        // made from.
         let between = Between::for_parent(&program);
         let decisions = Some(Decisions::of(&program));
         let rest = Options { budget: STEPS, between, decisions, ..Options::default() };
@@ -233,7 +234,8 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
     for (at, before) in sizes.iter().zip(&before) {
         let after = match run(&decomposed.program, at, subject.schedule) {
             Ok(report) => report,
-            // What runs by its meaning may run too long instruction by instruction.
+            // The source may run by its meaning, while the decomposed program runs every
+            // instruction and may need too many steps.
             Err(d) if d.code == Code::StepBudget => return Verdict::Discarded(d),
             Err(d) if d.code == Code::WrongElement && subject.overflows => {
                 return Verdict::Discarded(d);
@@ -254,7 +256,7 @@ fn attempt(subject: &Subject, table: &AtomTable) -> Verdict {
     Verdict::Preserved(Box::new(decomposed))
 }
 
-/// What the checker of the order of accesses refuses.
+/// An error of the synchronization checker.
 fn unordered(p: &Program, table: &AtomTable) -> Option<String> {
     let limits = carbyne_sync::Limits { accesses: 1 << 24, ..Default::default() };
     let atomic = p.kernels.iter().filter(|k| carbyne_sync::is_atomic(p, **k));
@@ -276,7 +278,7 @@ fn refused(errors: Vec<Diagnostic>) -> Verdict {
     }
 }
 
-/// The largest magnitude of a tensor without rounding; none where an element is no finite number.
+/// The largest magnitude of a tensor without rounding. `None` if an element is not a finite number.
 fn largest(of: &Outputs, name: &str, extents: &[i64]) -> Option<f64> {
     let (mut at, mut all) = (vec![0; extents.len()], 0f64);
     loop {
@@ -291,7 +293,7 @@ fn largest(of: &Outputs, name: &str, extents: &[i64]) -> Option<f64> {
     }
 }
 
-/// The coordinates of the next element; false after the last.
+/// Advances to the coordinates of the next element. `false` after the last one.
 fn next(at: &mut [i64], extents: &[i64]) -> bool {
     let Some(mode) = (0..at.len()).find(|m| at[*m] + 1 < extents[*m]) else { return false };
     at[mode] += 1;
@@ -299,7 +301,7 @@ fn next(at: &mut [i64], extents: &[i64]) -> bool {
     true
 }
 
-/// The first element of the caller's tensors that is not the same.
+/// Describes the first different element of the caller's tensors.
 fn differ(
     p: &Program,
     subject: &Subject,
@@ -307,7 +309,7 @@ fn differ(
     (before, after): (&Report, &Report),
 ) -> Option<String> {
     let value = |v: VarId| at.get(&p.arena.var_info(v).name).copied();
-    // Numbers that rounding decides may be others.
+    // If rounding decided a comparison, numbers may differ.
     let turned = [before, after].iter().any(|r| r.kernels.iter().any(|k| !k.turned.is_empty()));
     let (before, after) = (&before.outputs, &after.outputs);
     for b in &p.params {
@@ -322,11 +324,10 @@ fn differ(
             .map(carbyne_ir::layout::Layout::size)
             .collect();
         let exact = subject.exact.iter().any(|e| e == name);
-        // What is summed in another order is another number in binary64, too, by much less than
-        // this.
+        // Another order of summation changes a sum in binary64, too, but by much less than this.
         let slack = match exact || turned || subject.overflows || !buffer.scalar.is_float() {
             true => None,
-            // Sums of numbers near one that should be zero are noise.
+            // A sum of numbers near one that should be zero is noise.
             false => largest(before, name, &extents).map(|most| most.max(1e-3) * SLACK),
         };
         let mut at = vec![0; extents.len()];
@@ -335,7 +336,7 @@ fn differ(
             let same = match (x, y) {
                 (Some(x), Some(y)) if exact => {
                     let value = |raw| carbyne_simulate::num::decode(buffer.scalar, raw);
-                    // Zeros have signs; a number that is none has no value.
+                    // Zeros have a sign, and NaNs have no value: compare the decoded numbers.
                     x == y || value(x) == value(y) || value(x).is_nan() && value(y).is_nan()
                 }
                 (x, y) => x.is_some() == y.is_some(),
@@ -348,7 +349,7 @@ fn differ(
                 let (x, y) = (show(x), show(y));
                 return Some(format!("%{name}{at:?} is {x} before and {y} after"));
             }
-            // Both end at the range of the tensor's type, wherever they are cast to it.
+            // Both are limited to the range of the tensor's type, wherever the cast happens.
             let end = |x: f64| narrowed(CastRole::Staged, buffer.scalar, x);
             let unrounded = (before.exact(name, &at).map(end), after.exact(name, &at).map(end));
             if let (Some(slack), (Some(x), Some(y))) = (slack, unrounded)

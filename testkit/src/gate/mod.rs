@@ -1,20 +1,22 @@
-//! The gate of decomposition: random programs of several operations mean the same before and after.
+//! The gate of decomposition: random programs of several operations must mean the same before and
+//! after decomposition.
 //!
-//! [`case`] draws a description, [`Case::render`] writes it as a program, [`judge`] decomposes the
-//! program and runs both: the same outputs, no race, nothing undefined is read. `cargo test` does
-//! so for a fixed seed, the fuzz target `decompose_preserves_meaning` for whatever bytes are worth
-//! trying. [`graph()`] and [`Graph::render`] do the same at kernel level, where strategies choose.
+//! [`case`] draws a description, [`Case::render`] writes it as a program, and [`judge`]
+//! decomposes the program and runs both versions. They must have equal outputs, no race, and no
+//! read of an undefined element. `cargo test` does this for a fixed seed, the fuzz target
+//! `decompose_preserves_meaning` for the bytes of the fuzzer. [`graph()`] and [`Graph::render`] do
+//! the same for kernels without bodies, whose strategies the solver chooses.
 //!
-//! Invariant: what is judged is a text, so that a failure can be kept, read and mended by hand.
-//! Invariant: the source itself runs cleanly, by construction; where it does not, it says nothing
-//! about decomposition, and is counted.
+//! Invariant: the subject is a text, so that a person can store, read and fix a failing program.
+//! Invariant: the source program runs cleanly by construction. If one does not, it proves nothing
+//! about decomposition: it is discarded and counted.
 
+mod description;
 mod exact;
 mod graph;
 mod judge;
-mod plan;
 mod render;
 
+pub use description::{Case, Global, Kernel, Operation, Pick, Place, Step, case};
 pub use graph::{Form, Graph, Node, Operand, UNEVEN, graph};
 pub use judge::{Failure, REFUSALS, Subject, Verdict, judge};
-pub use plan::{Case, Global, Kernel, Operation, Pick, Place, Step, case};

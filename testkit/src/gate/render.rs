@@ -1,45 +1,45 @@
-//! Writes a description as a program that runs cleanly at the level at which it is written.
+//! Writes a description as a program that runs cleanly as written.
 //!
-//! Whole blocks execute statements one after the other, whatever their threads do in them; leaves
-//! of single threads are ordered by barriers, which are put here where the source needs them and
-//! nowhere else. What is read has been written before, on every way through the loops and
-//! conditions around it; what several blocks touch, none of them writes.
+//! Whole blocks execute statements one after the other. Leaves of single threads are ordered by
+//! barriers, which the writer inserts exactly where the source needs them. Every element that is
+//! read was written before, on every path through the enclosing loops and conditions. No block
+//! writes an element that several blocks access.
 
-mod ahead;
-mod body;
-mod graph;
-mod nested;
+mod chain;
+mod control_flow;
+mod pipelined_loops;
 mod roles;
 mod state;
+mod steps;
 mod threads;
 mod views;
 
+use super::description::{Case, Global, Kernel};
 use super::exact::{Exact, Flow, Function, Source};
-use super::plan::{Case, Global, Kernel};
 use carbyne_ir::ast::ReduceOp;
 use carbyne_ir::scalar::Scalar;
 use state::{Body, Features};
 
-/// A program, and what is known of it.
+/// A program and its known properties.
 #[derive(Clone, Debug)]
 pub(super) struct Rendered {
-    /// Its text; empty where nothing came of the description.
+    /// The text. Empty if the description yields no program.
     pub(super) text: String,
-    /// Tensors of the caller of which every bit is determined.
+    /// The caller's tensors whose bits are fully determined.
     pub(super) exact: Vec<String>,
-    /// Whether numbers may leave the range of their types.
+    /// Whether numbers may exceed the range of their types.
     pub(super) overflows: bool,
-    /// What occurs in it, each once.
+    /// The features of the program.
     pub(super) features: Features,
 }
 
-/// Extents of tiles; each is a multiple of 16, so that halves have whole vectors.
+/// Extents of tiles. Each is a multiple of 16, so that halves have whole vectors.
 const SIZES: [i64; 16] = [32, 32, 64, 16, 32, 64, 32, 16, 64, 32, 16, 32, 64, 48, 64, 32];
-/// Threads of a block.
+/// Numbers of threads of a block.
 const THREADS: [i64; 16] =
     [128, 128, 64, 32, 128, 256, 128, 64, 32, 128, 64, 256, 128, 96, 128, 64];
 const F: [Scalar; 4] = [Scalar::F16, Scalar::F32, Scalar::Bf16, Scalar::F64];
-/// Types of tensors of the caller.
+/// Types of the caller's tensors.
 const SCALARS: [Scalar; 16] = [
     F[0],
     F[1],
@@ -64,22 +64,22 @@ const SCALARS: [Scalar; 16] = [
 struct Tensor {
     name: String,
     scalar: Scalar,
-    /// Of a tile.
+    /// The shape of a tile.
     tile: (i64, i64),
-    /// Tiles along each mode.
+    /// The number of tiles along each mode.
     tiles: (i64, i64),
     strides: u8,
-    /// Whether kernels may read it, and whether it has elements that nothing has written.
+    /// Whether kernels may read the tensor, and whether elements may be unwritten.
     contents: Contents,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum Contents {
-    /// No kernel has touched it; the first that reads it finds an input.
+    /// No kernel has accessed the tensor. The first one that reads it gets an input.
     Untouched,
-    /// Every element is there.
+    /// Every element is written.
     Whole,
-    /// Some may not be.
+    /// Some elements may be unwritten.
     Partial,
 }
 
@@ -114,7 +114,7 @@ impl Tensor {
         format!("%{}:{ty}.{}.GL", self.name, self.scalar)
     }
 
-    /// Which mode is consecutive in memory, in whole tiles.
+    /// The mode that is consecutive in memory in whole tiles.
     fn consecutive(&self) -> Option<usize> {
         match self.strides {
             0..=5 | 9 => Some(1),
@@ -124,7 +124,7 @@ impl Tensor {
     }
 }
 
-/// What is written so far.
+/// The state of the output.
 struct Writer {
     sizes: (i64, i64),
     threads: i64,
@@ -133,20 +133,20 @@ struct Writer {
     kernels: Vec<String>,
     exact: Exact,
     features: Features,
-    /// Numbers tensors of kernels for [`Exact`], beyond those of the caller.
+    /// The number of [`Exact`] slots in use, beyond those of the caller's tensors.
     slots: usize,
 }
 
-/// Slots of local tensors begin here.
+/// The first slot of local tensors.
 const LOCAL: usize = 1 << 16;
 
-/// The program of a description.
+/// Writes the program of a description.
 pub(super) fn render(case: &Case) -> Rendered {
-    let size = |i: u8| of(&SIZES, i);
+    let size = |i: u8| entry(&SIZES, i);
     let (p, q) = case.sizes;
     let sizes = (size(p), if q < 10 { size(p) } else { size(q) });
     let grid = (1 + i64::from(case.grid.0 % 3), 1 + i64::from(case.grid.1 / 3 % 2));
-    let threads = of(&THREADS, case.threads);
+    let threads = entry(&THREADS, case.threads);
     let mut w = Writer {
         sizes,
         threads,
@@ -163,7 +163,7 @@ pub(super) fn render(case: &Case) -> Rendered {
     for (i, kernel) in case.kernels.iter().enumerate() {
         match kernel {
             Kernel::Tile { writes, steps } => Body::kernel(&mut w, i, *writes, steps),
-            Kernel::Whole { what, operands, form } => w.whole(i, *what, *operands, *form),
+            Kernel::Whole { what, operands, form } => w.whole_kernel(i, *what, *operands, *form),
             Kernel::Graph { first, nodes, form } => w.graph(i, *first, nodes, *form),
         }
     }
@@ -181,12 +181,12 @@ pub(super) fn render(case: &Case) -> Rendered {
             1 => text.push_str(&format!("#grid:[{m}].block\n")),
             _ => text.push_str(&format!("#grid:[({m},{n}):(1,{m})].block\n")),
         }
-        // What threads do by themselves names them by their numbers.
+        // Leaves of single threads name threads by their numbers in the block.
         let alone = w
             .kernels
             .iter()
             .any(|k| k.contains("#one") || !k.contains('{') || k.contains(" means {"));
-        let parts = roles::Parts::of(case.roles, threads).filter(|_| !alone);
+        let parts = roles::Parts::from_choice(case.roles, threads).filter(|_| !alone);
         let all = parts.as_ref().map_or(threads, |p| p.threads());
         text.push_str(&format!("#cta:[{all}].thread\n"));
         match parts {
@@ -202,7 +202,7 @@ pub(super) fn render(case: &Case) -> Rendered {
     Rendered { text, exact, overflows: w.exact.overflows, features: w.features }
 }
 
-fn of<T: Copy>(table: &[T], i: u8) -> T {
+fn entry<T: Copy>(table: &[T], i: u8) -> T {
     table[usize::from(i) % table.len()]
 }
 
@@ -228,10 +228,10 @@ impl Writer {
             name: ["A", "B", "C", "D", "E", "F", "G", "H"]
                 .get(i)
                 .map_or_else(|| format!("X{i}"), |n| (*n).to_owned()),
-            // Most have one type, so that one can be copied to another.
+            // Most tensors have one type, so that copies between them are possible.
             scalar: match (g.scalar, self.globals.first()) {
                 (0..10, Some(first)) => first.scalar,
-                (n, _) => of(&SCALARS, n),
+                (n, _) => entry(&SCALARS, n),
             },
             tile,
             tiles,
@@ -240,7 +240,7 @@ impl Writer {
         });
     }
 
-    /// A tensor for a result, every element of which will be written.
+    /// A new result tensor. Every element will be written.
     fn output(
         &mut self,
         name: String,
@@ -256,7 +256,7 @@ impl Writer {
         self.globals.len() - 1
     }
 
-    /// The caller's tensor is read by a kernel.
+    /// Records that a kernel reads one of the caller's tensors.
     fn reads(&mut self, g: usize) {
         let t = &mut self.globals[g];
         if t.contents == Contents::Untouched {
@@ -270,8 +270,8 @@ impl Writer {
         }
     }
 
-    /// A kernel without a body.
-    fn whole(&mut self, i: usize, what: u8, operands: (u8, u8), form: u8) {
+    /// Writes a kernel without a body.
+    fn whole_kernel(&mut self, i: usize, what: u8, operands: (u8, u8), form: u8) {
         let readable: Vec<usize> =
             (0..self.globals.len()).filter(|g| self.globals[*g].readable()).collect();
         let nth =
@@ -286,7 +286,7 @@ impl Writer {
         };
         let rights: Vec<usize> = readable.iter().copied().filter(fits).collect();
         let axis = usize::from(form % 2);
-        // A copy where the operands of the others are missing.
+        // Falls back to a copy if the operands do not fit.
         let what = match what {
             1 if product(ta.scalar).is_none() || rights.is_empty() || ta.tile.0 == 1 || k == 1 => 0,
             2 if [m, k][axis] == 1 || !matches!(ta.scalar.bits(), 16..) => 0,
@@ -361,7 +361,7 @@ impl Writer {
     }
 }
 
-/// The type of a product of factors of a type, and that in which it is summed.
+/// The result type and the summation type of a product with factors of this type.
 fn product(scalar: Scalar) -> Option<(Scalar, Scalar)> {
     match scalar {
         Scalar::F16 | Scalar::Bf16 | Scalar::F32 => Some((Scalar::F32, Scalar::F32)),

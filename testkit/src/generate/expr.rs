@@ -1,4 +1,4 @@
-//! Expressions, tuples, layouts and levels.
+//! Strategies for expressions, tuples, layouts and levels.
 
 use super::words::{index_or_constant, real};
 use carbyne_ir::ast::{BinOp, Dims, Expr, ExprKind, LayoutExpr, TupleExpr};
@@ -32,7 +32,7 @@ fn built(kind: ExprKind) -> Expr {
     Expr { kind, span: Span::default() }
 }
 
-/// A number that is no literal.
+/// A number that is not a literal.
 pub(super) fn computed() -> impl Strategy<Value = Expr> {
     (select(BinOp::ALL), expr(), expr()).prop_map(|(op, a, b)| Expr::bin(op, a, b)).boxed()
 }
@@ -42,7 +42,7 @@ pub fn tuple() -> impl Strategy<Value = TupleExpr> {
     nested(expr()).prop_map(|t| convert(&t, &|e| e)).boxed()
 }
 
-/// A shape and strides nested alike.
+/// A shape and strides with equal nesting.
 pub fn layout() -> impl Strategy<Value = LayoutExpr> {
     nested((expr(), expr()))
         .prop_map(|t| LayoutExpr {
@@ -53,7 +53,7 @@ pub fn layout() -> impl Strategy<Value = LayoutExpr> {
         .boxed()
 }
 
-/// One level of a tensor, with strides or without.
+/// One level of a tensor, with or without strides.
 pub fn dims() -> impl Strategy<Value = Dims> {
     let plain = vec(tuple(), 0..4).prop_map(|modes| (modes, None));
     let strided = vec(nested((expr(), expr())), 0..4).prop_map(|modes| {

@@ -1,11 +1,11 @@
 //! Proptest strategies for whole modules and their parts.
 //!
-//! What they make is well formed in the sense of [`carbyne_ir::text`]: it prints and reads back to
-//! itself. It need not verify; names are drawn without regard to what is defined. Every rule of the
-//! grammar occurs often enough to matter; a test counts them.
+//! The generated modules are well formed in the sense of [`carbyne_ir::text`]: the printed text
+//! parses to an equal module. They may not verify, because names are drawn without regard to
+//! definitions. Every rule of the grammar occurs with a minimum frequency; a test counts them.
 //!
-//! Every strategy is boxed: their types would otherwise hold those of all their parts, and cost a
-//! minute to compile. Sizes are small, so that shrinking ends soon: a few statements a block,
+//! Every strategy is boxed; otherwise its type would contain the types of all parts and cost a
+//! minute of compilation. Sizes are small, so that shrinking ends soon: a few statements a block,
 //! blocks three deep.
 
 mod expr;
@@ -25,7 +25,7 @@ pub use words::{comment, ident, index_or_constant, number, tensor_name, word};
 use carbyne_ir::ast::Module;
 use proptest::prelude::*;
 
-/// A module with up to eight statements at the top.
+/// A module with up to eight statements at the top level.
 pub fn module() -> impl Strategy<Value = Module> {
     (words::comments(), statement::stmts(8, 3), words::comments())
         .prop_map(|(header, items, footer)| Module { header, items, footer })

@@ -1,4 +1,4 @@
-//! Spec heads.
+//! Strategies for spec heads.
 
 use super::expr::tuple;
 use super::expr::{computed, expr};
@@ -22,7 +22,7 @@ pub fn spec_kind() -> impl Strategy<Value = SpecKind> {
         .boxed()
 }
 
-/// A spec with the given `means` block and body, or without.
+/// A spec with the given `means` block and body, each optional.
 pub fn spec(
     blocks: impl Strategy<Value = (Option<Block>, Option<Block>)> + 'static,
 ) -> impl Strategy<Value = Spec> {
@@ -53,7 +53,7 @@ pub(super) fn inputs() -> impl Strategy<Value = Vec<Operand>> {
     vec(operand, 0..4).boxed()
 }
 
-/// Outputs, and what is said of their types: nothing of all, or something of one.
+/// Outputs and their stated types: no type for all outputs, or a type for one of them.
 pub(super) fn outputs() -> impl Strategy<Value = (Vec<View>, Vec<Option<ResultType>>)> {
     let typed = vec((data_view(), option::weighted(0.2, result_type())), 0..3);
     typed
@@ -92,7 +92,7 @@ pub(super) fn attr() -> impl Strategy<Value = Attr> {
             |(name, values)| AttrValue::Chosen(Chosen { name, values, span: Span::default() })
         ),
         tuple().prop_map(|t| match &t {
-            // A lone name is a word; only one with `@` can be nothing else.
+            // A single name parses as a word, except a name with `@`.
             TupleExpr::Leaf(Expr { kind: ExprKind::Name(name), .. }) if !name.starts_with('@') => {
                 AttrValue::Word(name.clone())
             }

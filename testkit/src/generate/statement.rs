@@ -1,4 +1,4 @@
-//! Statements and blocks.
+//! Strategies for statements and blocks.
 
 use super::expr::expr;
 use super::spec::{inputs, outputs, spec};
@@ -88,8 +88,8 @@ fn elements() -> impl Strategy<Value = Elements> {
     .boxed()
 }
 
-/// A name has a type or not; a view that is written has none, and a name that is given a view is
-/// defined.
+/// An assignment. A type is optional; written views have none, and a name with a view is a
+/// definition.
 fn assign(
     (target, ty, value): (View, Option<carbyne_ir::ast::ResultType>, TensorExpr),
 ) -> StmtKind {
@@ -123,7 +123,7 @@ fn def(depth: u32) -> impl Strategy<Value = Def> {
     let means = option::weighted(0.3, block(depth));
     (named(ident()), vec(param, 0..3), (formals(), formals()), means, block(depth))
         .prop_map(|(name, params, (mut inputs, outputs), means, body)| {
-            // A type parameter stands for a scalar type.
+            // A type parameter replaces a scalar type.
             let param = params.iter().find(|p: &&Param| p.is_type);
             if let (Some(param), Some((_, Some(ty)))) = (param, inputs.first_mut()) {
                 ty.scalar = None;
@@ -139,15 +139,12 @@ fn compare() -> impl Strategy<Value = Compare> {
     (expr(), select(CmpOp::ALL), expr()).prop_map(|(lhs, op, rhs)| Compare { lhs, op, rhs }).boxed()
 }
 
-/// A strategy.
+/// The definition of a decomposition strategy.
 fn strategy(depth: u32) -> impl Strategy<Value = Def> {
     let choices = prop_oneof![
         1 => super::expr::tuple().prop_map(Choices::Among),
-        2 => (expr(), expr(), option::weighted(0.75, expr())).prop_map(|(start, end, step)| Choices::Range {
-            start,
-            end,
-            step
-        }),
+        2 => (expr(), expr(), option::weighted(0.75, expr()))
+            .prop_map(|(start, end, step)| Choices::Range { start, end, step }),
     ];
     let more = (
         vec(option::of(choices), 3),
@@ -167,7 +164,7 @@ fn strategy(depth: u32) -> impl Strategy<Value = Def> {
         .boxed()
 }
 
-/// Operands need not fit the statement: the text takes any.
+/// The operands may not fit the statement, as the grammar accepts any.
 fn sync_arg() -> impl Strategy<Value = SyncArg> {
     prop_oneof![data_view().prop_map(SyncArg::View), expr().prop_map(SyncArg::Number)].boxed()
 }

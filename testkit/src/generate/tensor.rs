@@ -1,4 +1,4 @@
-//! Types and views.
+//! Strategies for types and views.
 
 use super::expr::{dims, expr, layout};
 use super::words::{named, tensor_name};
@@ -25,7 +25,7 @@ pub fn tensor_type() -> impl Strategy<Value = TensorType> {
         .boxed()
 }
 
-/// What is said of the type of a result: all of it, or a part.
+/// The stated type of a result: complete, or a part.
 pub fn result_type() -> impl Strategy<Value = ResultType> {
     let attrs = prop_oneof![3 => Just(vec![]), 1 => vec(type_attr(), 1..3)];
     let part = (option::of(select(Scalar::ALL)), select(Memory::ALL), any::<bool>(), attrs)
@@ -69,7 +69,7 @@ pub fn data_view() -> impl Strategy<Value = View> {
     view()
 }
 
-/// A view of a thread tensor. The text format allows the same operations on both.
+/// A view of a thread tensor. The text format allows all operations on both kinds of tensors.
 pub fn thread_view() -> impl Strategy<Value = View> {
     view()
 }
@@ -107,7 +107,7 @@ fn view_op() -> impl Strategy<Value = ViewOp> {
     .boxed()
 }
 
-/// A layout, or one whose sides are only by chance nested alike.
+/// A layout, or one whose sides may have different nesting.
 fn reshaped() -> impl Strategy<Value = LayoutExpr> {
     let list = || vec(super::tuple(), 0..4).prop_map(TupleExpr::Tuple);
     let lists = (list(), list()).prop_map(|(shape, stride)| LayoutExpr {
@@ -123,7 +123,7 @@ fn tiler() -> impl Strategy<Value = Tiler> {
     prop_oneof![entries().prop_map(Tiler::Sizes), modes].boxed()
 }
 
-/// Entries of which one at least is none of a plain index.
+/// Entries of an index, at least one of which is not a plain index.
 fn picks() -> impl Strategy<Value = Vec<Pick>> {
     let new = || {
         prop_oneof![

@@ -1,4 +1,4 @@
-//! Expressions over tensors.
+//! Strategies for expressions over tensors.
 
 use super::expr::expr;
 use super::spec::attr;
@@ -11,7 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// An expression as a text may hold it: an operation has a tensor among its operands.
+/// An expression that a text can contain: every operation has a tensor among its operands.
 pub fn tensors() -> impl Strategy<Value = TensorExpr> {
     let view = data_view().prop_map(TensorExpr::View).boxed();
     let number = expr().prop_map(TensorExpr::Number).boxed();
@@ -22,10 +22,10 @@ pub fn tensors() -> impl Strategy<Value = TensorExpr> {
             let two = (inner.clone(), other.clone(), any::<bool>())
                 .prop_map(|(a, b, first)| if first { vec![a, b] } else { vec![b, a] });
             let unary = select(UnaryOp::ALL).prop_filter("has a type", |op| *op != UnaryOp::Cast);
-            // It alone prints as a sign.
+            // Only negation is printed as a sign.
             let unary = prop_oneof![1 => Just(UnaryOp::Neg), 4 => unary].boxed();
             let reduce = (select(ReduceOp::ALL), inner.clone(), vec(attr(), 0..2));
-            // `axis=` tells a reduction from what has the same name.
+            // `axis=` distinguishes a reduction from a binary function with the same name.
             let plain =
                 vec(attr().prop_filter("of a reduction", |a| a.key != Some(Key::Axis)), 1..3);
             let attrs = prop_oneof![12 => Just(vec![]), 1 => plain].boxed();

@@ -1,17 +1,17 @@
-//! Names, words, literals and comments.
+//! Strategies for names, words, literals and comments.
 
 use carbyne_ir::ast::{Name, Number};
 use carbyne_ir::span::Span;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Words of the grammar that may well be names.
+/// Words of the grammar that are also valid names.
 const KEYWORDS: [&str; 15] = [
     "let", "for", "if", "else", "min", "max", "ceil_div", "over", "barrier", "async", "tile",
     "inf", "Move", "to", "carbyne",
 ];
 
-/// A bare name: of a constant, a symbol, an attribute. Not `_` alone.
+/// A bare name of a constant, a symbol or an attribute; not `_`.
 pub fn ident() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => "[A-Za-z][A-Za-z0-9_]{0,6}",
@@ -31,12 +31,12 @@ pub(super) fn index() -> impl Strategy<Value = String> {
     ident().prop_map(|name| format!("@{name}")).boxed()
 }
 
-/// The name of a tensor without its sigil; digits may begin it.
+/// The name of a tensor without its sigil; it may start with a digit.
 pub fn tensor_name() -> impl Strategy<Value = String> {
     "[A-Za-z0-9_]{1,6}".boxed()
 }
 
-/// What may stand in quotes, without them.
+/// The contents of a quoted text.
 pub(super) fn quoted() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => "[a-z/]{1,8}\\.py:[0-9]{1,3}",
@@ -80,7 +80,7 @@ pub(super) fn comments() -> impl Strategy<Value = Vec<String>> {
     prop_oneof![3 => Just(vec![]), 1 => vec(comment(), 1..3)].boxed()
 }
 
-/// A name with no place.
+/// A name without a place.
 pub(super) fn named(text: impl Strategy<Value = String> + 'static) -> impl Strategy<Value = Name> {
     text.prop_map(Name::new).boxed()
 }

@@ -1,4 +1,4 @@
-//! How often generated modules use each rule of the grammar.
+//! Counts how often generated modules use each rule of the grammar.
 //!
 //! The list of rules comes from the grammar, so a new rule fails here until [`generate`] draws it.
 
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 const CASES: usize = 300;
 
-/// Rules that leave no trace in what the parser returns, and why.
+/// Rules without a trace in the parser's result, each with the reason.
 const SILENT: [(&str, &str); 25] = [
     ("step", "silent: stands for statement, block_end or else_head"),
     ("operand", "silent: stands for data_view or number"),
@@ -40,7 +40,7 @@ const SILENT: [(&str, &str); 25] = [
     ("follow", "looks ahead only"),
 ];
 
-/// How often each rule is used by each of the modules.
+/// The number of uses of each rule in each of the modules.
 fn drawn() -> &'static [BTreeMap<String, usize>] {
     static DRAWN: LazyLock<Vec<BTreeMap<String, usize>>> = LazyLock::new(|| {
         let mut runner = TestRunner::deterministic();
@@ -72,7 +72,7 @@ fn generated_modules_use_every_rule() {
         .map(|(n, rule)| format!("{:5.1} %  {rule}", *n as f64 * 100.0 / CASES as f64))
         .collect();
     let histogram = lines.join("\n");
-    // Shown by `cargo test -- --nocapture`, and when a rule is too rare.
+    // `cargo test -- --nocapture` shows this, and a rare rule fails with it.
     std::io::Write::write_all(&mut std::io::stdout(), format!("{histogram}\n").as_bytes())
         .expect("stdout");
     let rare: Vec<_> = table.iter().filter(|(n, _)| n * 100 < CASES).collect();

@@ -1,4 +1,4 @@
-//! Ids of statements of modules that are read or copied.
+//! The ids of statements in parsed and copied modules.
 
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, NodeKey};
@@ -7,7 +7,7 @@ use carbyne_testkit::generate;
 use proptest::prelude::*;
 use std::collections::HashSet;
 
-/// Those of all statements, also in `means` blocks.
+/// The ids of all statements, including those in `means` blocks.
 fn ids(module: &Module) -> Vec<NodeKey> {
     Walk::new(&module.items).with_means().stmts().map(|s| s.id.key()).collect()
 }
@@ -25,7 +25,7 @@ proptest! {
         let text = text::print(&module);
         let parsed = text::parse(&text).map_err(|e| TestCaseError::fail(format!("{e}")))?;
         prop_assert!(unique(&parsed));
-        // The same text has other ids, and the same tree.
+        // Parsing the text again gives an equal tree with other ids.
         let again = text::parse(&text).map_err(|e| TestCaseError::fail(format!("{e}")))?;
         prop_assert_eq!(&again, &parsed);
         let first: HashSet<NodeKey> = ids(&parsed).into_iter().collect();

@@ -1,4 +1,4 @@
-//! What holds for every module that a text says, one program so that the tests link once.
+//! Tests of the text format on generated modules, in one program so that they link once.
 
 mod coverage;
 mod ids;

@@ -1,4 +1,4 @@
-//! What holds for every module and for every text.
+//! Properties of parser and printer for all modules and all texts.
 
 use carbyne_ir::ast::{Block, Module, Stmt};
 use carbyne_ir::limits::MAX_ERRORS;
@@ -8,12 +8,13 @@ use carbyne_testkit::generate;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Reads what was printed.
+/// Parses a printed text.
 fn reread(text: &str) -> Result<Module, TestCaseError> {
     parse(text).map_err(|e| TestCaseError::fail(format!("{:#?}\n{text}", e.into_vec())))
 }
 
-/// Whatever the text, parsing answers; errors point into it, and what is accepted prints as itself.
+/// Parsing any text must answer. Errors must point into the text, and an accepted text must print
+/// as itself.
 fn answers(text: &str) -> Result<bool, TestCaseError> {
     match parse(text) {
         Ok(module) => {
@@ -38,7 +39,7 @@ fn answers(text: &str) -> Result<bool, TestCaseError> {
     }
 }
 
-/// Takes the comments and empty lines out of a module and returns the comments in text order.
+/// Removes the comments and empty lines from a module. Returns the comments in text order.
 fn strip(module: &mut Module) -> Vec<String> {
     fn stmts(all: &mut Vec<String>, list: &mut [Stmt]) {
         for stmt in list {
@@ -58,7 +59,7 @@ fn strip(module: &mut Module) -> Vec<String> {
     all
 }
 
-/// Pieces that are likely to make or break something.
+/// Pieces of text that are likely to change the meaning of a text.
 const PIECES: [&str; 43] = [
     "\"",
     "\"(//\"",
@@ -105,7 +106,7 @@ const PIECES: [&str; 43] = [
     "\r",
 ];
 
-/// What may stand for a blank; a number is put behind each `//`.
+/// Texts that can replace a blank. A number is appended to each `//`.
 const FILLINGS: [&str; 12] = [
     " ",
     " ",
@@ -121,7 +122,7 @@ const FILLINGS: [&str; 12] = [
     "\t//\r\n\n//\n",
 ];
 
-/// A change of a text: where, how much, and what to put there.
+/// A change of a text: its position, its length, and the new text.
 #[derive(Clone, Debug)]
 enum Edit {
     Delete(Index, usize),
@@ -164,7 +165,7 @@ fn apply(text: &mut String, edit: &Edit) {
     }
 }
 
-/// The type of a cast is written without a name; `to=` keeps it everywhere else.
+/// The type of a cast is written without a name. In all other places `to=` keeps its name.
 #[test]
 fn the_type_of_a_cast_is_told_from_attributes() {
     for value in ["-add(%_, %0, to=A)", "exp(%0, to=f16)", "cast(%0, f16)", "cast(%0, f16, to=f32)"]

@@ -1,41 +1,41 @@
-//! What statements of one thread access: elements of its registers, and memory by name.
+//! The accesses of a thread's statements: elements of its registers, and memory by name.
 
 use crate::cpp::ast::{Assign, Binary, Expr, Piece, Pointer, Stmt, StmtKind, Unary, Word};
 use std::collections::HashMap;
 
-/// What names stand for.
+/// The meaning of names in scope.
 #[derive(Clone, Default)]
 pub(super) struct Scope {
-    /// Arrays of registers: bytes of an element, elements.
+    /// Arrays of registers: bytes per element, number of elements.
     arrays: HashMap<String, (i64, i64)>,
-    /// The elements of such an array as another type: the array, bytes.
+    /// Arrays of registers viewed as another type: the array, bytes per element.
     pub(super) aliases: HashMap<String, (String, i64)>,
-    /// Where pointers lead: all of shared memory, whose buffers may lie over each other, or a
-    /// parameter; none where nothing is known.
+    /// The target of each pointer: all of shared memory (whose buffers may overlap), or a
+    /// parameter; none if unknown.
     pointers: HashMap<String, Option<Place>>,
 }
 
-/// What is accessed.
+/// An accessed place.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    /// An element of an array that loops go through.
+    /// An element of an array over which loops iterate.
     Value(String, i64),
     /// An element of a small array.
     Single(String, i64),
-    /// Anything that a pointer leads to.
+    /// Any memory behind a pointer.
     Memory(String),
 }
 
 /// One iteration of a loop, or a statement.
 #[derive(Clone, Default)]
-pub(super) struct Turn {
-    /// The loop's variable.
+pub(super) struct Iteration {
+    /// The value of the loop variable.
     pub(super) at: i64,
-    /// Places, and whether they are written.
+    /// The accessed places, and whether each is written.
     pub(super) accesses: Vec<(Place, bool)>,
-    /// Elements of the arrays that loops go through.
+    /// The number of elements of the arrays over which loops iterate.
     pub(super) values: Option<i64>,
-    /// Most values of one access.
+    /// The most values of one access.
     pub(super) width: i64,
 }
 
@@ -68,7 +68,7 @@ impl Scope {
         }
     }
 
-    /// Where a pointer leads that is computed so, if that is known.
+    /// The target of a pointer with this initial value, if known.
     fn leads_to(&self, init: &Expr) -> Option<Place> {
         match init {
             Expr::Name(name) if name == "smem" => Some(Place::Memory(String::new())),
@@ -83,20 +83,25 @@ impl Scope {
         }
     }
 
-    /// What a statement of one thread accesses.
+    /// Collects the accesses of a statement that each thread executes by itself.
     pub(super) fn statement(
         &self,
         stmt: &Stmt,
         at: Option<(&Word, i64)>,
-        turn: &mut Turn,
+        iteration: &mut Iteration,
     ) -> Option<()> {
         if !stmt.alone {
             return None;
         }
-        self.alone(stmt, at, turn)
+        self.alone(stmt, at, iteration)
     }
 
-    fn alone(&self, stmt: &Stmt, at: Option<(&Word, i64)>, turn: &mut Turn) -> Option<()> {
+    fn alone(
+        &self,
+        stmt: &Stmt,
+        at: Option<(&Word, i64)>,
+        iteration: &mut Iteration,
+    ) -> Option<()> {
         match &stmt.kind {
             StmtKind::Filled(pieces) => {
                 let mut any = false;
@@ -105,33 +110,34 @@ impl Scope {
                     let written =
                         matches!(pieces.get(n + 1), Some(Piece::Text(t)) if t.starts_with(" = "));
                     any |= written;
-                    // What is done with a pointer is not said: it is read through.
+                    // The atom's text does not state what it does with a pointer; it counts as a
+                    // read.
                     if let Expr::Name(name) = e
                         && !written
                         && !self.knows(name)
                     {
-                        turn.accesses.push((self.memory(name)?, false));
+                        iteration.accesses.push((self.memory(name)?, false));
                     }
-                    self.operand(e, written, at, turn)?;
+                    self.operand(e, written, at, iteration)?;
                 }
                 any.then_some(())
             }
             StmtKind::Assign { to, op: Assign::Set, value } => {
-                self.operand(to, true, at, turn)?;
-                self.operand(value, false, at, turn)
+                self.operand(to, true, at, iteration)?;
+                self.operand(value, false, at, iteration)
             }
             StmtKind::Asm(x) if !x.memory => {
                 for (constraint, e) in &x.outputs {
                     if constraint.starts_with('+') {
-                        self.operand(e, false, at, turn)?;
+                        self.operand(e, false, at, iteration)?;
                     }
-                    self.operand(e, true, at, turn)?;
+                    self.operand(e, true, at, iteration)?;
                 }
-                x.inputs.iter().try_for_each(|(_, e)| self.operand(e, false, at, turn))
+                x.inputs.iter().try_for_each(|(_, e)| self.operand(e, false, at, iteration))
             }
             StmtKind::If { cond, then, otherwise } => {
-                self.operand(cond, false, at, turn)?;
-                then.iter().chain(otherwise).try_for_each(|s| self.alone(s, at, turn))
+                self.operand(cond, false, at, iteration)?;
+                then.iter().chain(otherwise).try_for_each(|s| self.alone(s, at, iteration))
             }
             StmtKind::Comment(_) => Some(()),
             StmtKind::Assign { .. }
@@ -143,24 +149,24 @@ impl Scope {
         }
     }
 
-    /// What an expression accesses, of which the outermost may be written.
+    /// Collects the accesses of an expression; the outermost one may be a write.
     fn operand(
         &self,
         e: &Expr,
         written: bool,
         at: Option<(&Word, i64)>,
-        turn: &mut Turn,
+        iteration: &mut Iteration,
     ) -> Option<()> {
         match e {
             Expr::Index(of, index) => {
                 let Expr::Name(name) = &**of else { return None };
-                self.operand(index, false, at, turn)?;
+                self.operand(index, false, at, iteration)?;
                 match self.elements(name, 1) {
                     Some((array, bytes)) => {
-                        self.registers(&array, value(index, at)? * bytes, bytes, written, turn)
+                        self.registers(&array, value(index, at)? * bytes, bytes, written, iteration)
                     }
                     None => {
-                        turn.accesses.push((self.memory(name)?, written));
+                        iteration.accesses.push((self.memory(name)?, written));
                         Some(())
                     }
                 }
@@ -182,36 +188,37 @@ impl Scope {
                     },
                     _ => return None,
                 };
-                self.operand(index, false, at, turn)?;
+                self.operand(index, false, at, iteration)?;
                 match self.elements(name, 1) {
                     Some((array, unit)) => {
                         let n = bytes(&ty.name)?;
-                        self.registers(&array, value(index, at)? * unit, n, written, turn)
+                        self.registers(&array, value(index, at)? * unit, n, written, iteration)
                     }
                     None => {
-                        turn.accesses.push((self.memory(name)?, written));
+                        iteration.accesses.push((self.memory(name)?, written));
                         Some(())
                     }
                 }
             }
-            // A whole array, or a pointer, is anything.
+            // The use of a whole array or of a written pointer is unknown.
             Expr::Name(name) => (!self.knows(name) && !written).then_some(()),
             Expr::Int(_) | Expr::Literal(_) => Some(()),
-            Expr::Call(_, args) => args.iter().try_for_each(|e| self.operand(e, false, at, turn)),
+            Expr::Call(_, args) => {
+                args.iter().try_for_each(|e| self.operand(e, false, at, iteration))
+            }
             Expr::Binary(_, a, b) => {
-                self.operand(a, false, at, turn)?;
-                self.operand(b, false, at, turn)
+                self.operand(a, false, at, iteration)?;
+                self.operand(b, false, at, iteration)
             }
             Expr::Choose(a, b, c) => {
-                [a, b, c].into_iter().try_for_each(|e| self.operand(e, false, at, turn))
+                [a, b, c].into_iter().try_for_each(|e| self.operand(e, false, at, iteration))
             }
-            Expr::Cast(_, e) | Expr::Unary(Unary::Neg, e) => self.operand(e, false, at, turn),
+            Expr::Cast(_, e) | Expr::Unary(Unary::Neg, e) => self.operand(e, false, at, iteration),
             Expr::Unary(Unary::Address, _) | Expr::Reinterpret(..) => None,
         }
     }
 
-    /// The array of registers that a name is or leads to, and the bytes of `n` of the name's
-    /// elements.
+    /// The array of registers that a name denotes or views, and the bytes of `n` of its elements.
     fn elements(&self, name: &str, n: i64) -> Option<(String, i64)> {
         match (self.arrays.get(name), self.aliases.get(name)) {
             (Some((bytes, _)), _) => Some((name.to_owned(), n * bytes)),
@@ -220,19 +227,19 @@ impl Scope {
         }
     }
 
-    /// The memory that a pointer leads to; of a parameter its own.
+    /// The memory to which a pointer points; a parameter points to its own memory.
     fn memory(&self, name: &str) -> Option<Place> {
         self.pointers.get(name).cloned().unwrap_or_else(|| Some(Place::Memory(name.to_owned())))
     }
 
-    /// Bytes of an array of registers are accessed.
+    /// Records an access to bytes of an array of registers.
     fn registers(
         &self,
         array: &str,
         from: i64,
         n: i64,
         written: bool,
-        turn: &mut Turn,
+        iteration: &mut Iteration,
     ) -> Option<()> {
         let (unit, elements) = *self.arrays.get(array)?;
         let (first, end) = (from / unit, (from + n + unit - 1) / unit);
@@ -245,20 +252,20 @@ impl Scope {
             } else {
                 Place::Value(array.to_owned(), at)
             };
-            turn.accesses.push((place, written));
+            iteration.accesses.push((place, written));
         }
         if elements > SMALL {
-            turn.width = turn.width.max(end - first);
-            if elements < FEW || turn.values.is_some_and(|n| n != elements) {
+            iteration.width = iteration.width.max(end - first);
+            if elements < FEW || iteration.values.is_some_and(|n| n != elements) {
                 return None;
             }
-            turn.values = Some(elements);
+            iteration.values = Some(elements);
         }
         Some(())
     }
 }
 
-/// Bytes of a value of a C++ type.
+/// The bytes of a value of a C++ type.
 pub(super) fn bytes(cxx: &str) -> Option<i64> {
     Some(match cxx {
         "bool" | "signed char" | "unsigned char" | "__nv_fp8_e4m3" | "__nv_fp8_e5m2" => 1,
@@ -270,7 +277,7 @@ pub(super) fn bytes(cxx: &str) -> Option<i64> {
     })
 }
 
-/// An index where the loop's variable is known.
+/// The value of an index for a value of the loop variable.
 pub(super) fn value(e: &Expr, at: Option<(&Word, i64)>) -> Option<i64> {
     match e {
         Expr::Int(n) => Some(*n),
@@ -299,8 +306,9 @@ pub(super) fn value(e: &Expr, at: Option<(&Word, i64)>) -> Option<i64> {
     }
 }
 
-/// Threads of fewer values do not run out of registers.
+/// Threads with fewer values do not run out of registers.
 pub(super) const FEW: i64 = 16;
 
-/// Arrays of no more elements are results and counters, not values that loops go through.
+/// Arrays of at most this many elements are results and counters, not values over which loops
+/// iterate.
 pub(super) const SMALL: i64 = 4;

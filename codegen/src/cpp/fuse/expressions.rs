@@ -1,12 +1,12 @@
-//! Expressions of a loop's variable: what is put in its place, and which names stand in statements.
+//! Expressions of a loop variable: substitution of the variable, and the names used in statements.
 
 use super::accesses::value;
 use crate::cpp::ast::{Binary, Declare, Expr, Piece, Stmt, StmtKind, Word};
 use crate::cpp::prune::{each_expr, each_name};
 use std::collections::HashMap;
 
-/// How often each name stands in statements for what it stands for around them: not where it is
-/// declared anew, and not in declarations of registers.
+/// The number of uses of each name in statements. Uses of a name that is declared again in a body
+/// do not count, and neither do declarations of registers.
 pub(super) fn uses_of(stmts: &[Stmt]) -> HashMap<String, usize> {
     let mut uses = HashMap::new();
     for stmt in stmts {
@@ -54,7 +54,7 @@ pub(super) fn plus(e: Expr, n: i64) -> Expr {
     }
 }
 
-/// Puts an expression in place of a variable, and counts together what is known then.
+/// Replaces a variable by an expression, and folds constants.
 pub(super) fn substitute(e: &mut Expr, var: &Word, by: &Expr) {
     match e {
         Expr::Name(name) if name == var => *e = by.clone(),
@@ -83,7 +83,7 @@ pub(super) fn substitute(e: &mut Expr, var: &Word, by: &Expr) {
     }
 }
 
-/// Calls `f` on every outermost expression of a statement of one thread.
+/// Calls `f` on every outermost expression of a thread's statement.
 pub(super) fn each_mut(stmt: &mut Stmt, f: &mut impl FnMut(&mut Expr)) {
     match &mut stmt.kind {
         StmtKind::Filled(pieces) => {
@@ -120,7 +120,7 @@ pub(super) fn declared(stmt: &Stmt) -> Option<String> {
     }
 }
 
-/// Whether it declares registers, or a view of them as words.
+/// Whether a declaration is of registers, or of a view of registers as words.
 pub(super) fn is_storage(d: &Declare) -> bool {
     match &d.init {
         None => true,

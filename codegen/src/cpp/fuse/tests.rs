@@ -1,4 +1,4 @@
-//! Laws of loops that go together: statements compute what they compute one after the other.
+//! Laws of fused loops: the statements compute the same as in their original order.
 
 use super::*;
 use crate::cpp::ast::Declare;
@@ -26,6 +26,10 @@ fn element(of: &str, i: Expr) -> Expr {
     name(of).at(i)
 }
 
+fn fixed_element(of: &str, i: i64) -> Expr {
+    element(of, Expr::Int(i))
+}
+
 /// `to = a + b;`
 fn sum(to: Expr, a: Expr, b: Expr) -> Stmt {
     let pieces = vec![
@@ -51,7 +55,7 @@ fn unrolled(from: i64, to: i64, body: Vec<Stmt>) -> Stmt {
     }))
 }
 
-/// Executes statements over numbers.
+/// Executes statements over integers.
 #[derive(Default, Clone, PartialEq, Debug)]
 struct Machine {
     values: HashMap<(String, i64), i64>,
@@ -98,7 +102,7 @@ impl Machine {
                     else {
                         panic!("{p:?}")
                     };
-                    // No sum: the order of accumulation shows.
+                    // The operation is not commutative, so the order of accumulation shows.
                     let value = (self.eval(a) * 31 + self.eval(b)) % 1_000_003;
                     self.set(to, value);
                 }
@@ -127,13 +131,13 @@ impl Machine {
     }
 }
 
-/// What a drawn statement accesses: an array and where, as a multiple of the loop's variable and an
-/// offset.
+/// An operand of a random statement: an array, and the index as a factor of the loop variable and
+/// an offset.
 fn operand() -> impl Strategy<Value = (usize, i64, i64)> {
     (0usize..6, prop_oneof![Just(1i64), Just(1), Just(1), Just(-1), Just(0)], 0i64..2)
 }
 
-/// The last one is read alone.
+/// The last array is only read.
 const ARRAYS: [&str; 7] = ["a", "b", "c", "s", "t", "G", "X"];
 
 fn place((array, factor, offset): (usize, i64, i64), n: i64) -> Expr {
@@ -151,7 +155,7 @@ fn place((array, factor, offset): (usize, i64, i64), n: i64) -> Expr {
 proptest! {
     #![proptest_config(testing::config(3000))]
 
-    /// Loops that go together compute what they compute one after the other.
+    /// Fused loops compute the same as the original ones.
     #[test]
     fn the_order_of_dependent_statements_is_kept(
         all in prop::collection::vec(((operand(), operand(), operand()), 0u8..11, 0i64..2), 2..9),
@@ -162,7 +166,7 @@ proptest! {
             ARRAYS[..3].iter().map(|a| array(a, "float", N + 1)).collect();
         stmts.extend([array("s", "float", 2), array("t", "float", 2)]);
         for ((to, a, b), kind, from) in all {
-            // Some read what nothing writes.
+            // Some statements read only memory that nothing writes.
             let (a, b) = if kind > 7 { ((6, a.1, a.2), (6, b.1, b.2)) } else { (a, b) };
             let one = sum(place(to, N), place(a, N), place(b, N));
             let fixed = |s: &Stmt| {
@@ -176,8 +180,8 @@ proptest! {
                 2 => Stmt::new(StmtKind::Block(vec![
                     array("o", "float", 1),
                     unrolled(from, N, vec![one.clone()]),
-                    sum(element("o", Expr::Int(0)), element("s", Expr::Int(0)), element("a", Expr::Int(1))),
-                    sum(element("t", Expr::Int(0)), element("o", Expr::Int(0)), element("s", Expr::Int(1))),
+                    sum(fixed_element("o", 0), fixed_element("s", 0), fixed_element("a", 1)),
+                    sum(fixed_element("t", 0), fixed_element("o", 0), fixed_element("s", 1)),
                 ])),
                 3 => {
                     let cond = name("i").binary(Binary::Lt, Expr::Int(N - 3));
@@ -204,7 +208,7 @@ fn printed(mut stmts: Vec<Stmt>) -> String {
 }
 
 #[test]
-fn loops_go_together_part_by_part() {
+fn loops_are_fused_part_by_part() {
     let i = || name("i");
     let text = printed(vec![
         array("a", "float", 16),
@@ -227,13 +231,16 @@ fn loops_go_together_part_by_part() {
          #pragma unroll\nfor (int i = 0; i < 4; i += 1) {\n  Y[i] = a[i] + 2;\n}\n\
          #pragma unroll\nfor (int i = 4; i < 8; i += 1) {\n  a[i] = X[i] + 1;\n}\n\
          #pragma unroll\nfor (int part = 1; part < 4; part += 1) {\n  if (part + 1 < 4) {\n    \
-         #pragma unroll\n    for (int i = part * 4 + 4; i < part * 4 + 4 + 4; i += 1) {\n      a[i] = X[i] + 1;\n    }\n  }\n  \
-         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    s[0] = s[0] + a[i];\n  }\n  \
-         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    Y[i] = a[i] + 2;\n  }\n}",
+         #pragma unroll\n    for (int i = part * 4 + 4; i < part * 4 + 4 + 4; i += 1) {\n      \
+         a[i] = X[i] + 1;\n    }\n  }\n  \
+         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    \
+         s[0] = s[0] + a[i];\n  }\n  \
+         #pragma unroll\n  for (int i = part * 4; i < part * 4 + 4; i += 1) {\n    \
+         Y[i] = a[i] + 2;\n  }\n}",
     );
 }
 
-/// What is loaded and written by nothing comes a part before it is used; what is computed does not.
+/// Loads of memory that nothing writes come one part before their use; computed values do not.
 #[test]
 fn loads_come_a_part_ahead() {
     let i = || name("i");
@@ -253,7 +260,7 @@ fn loads_come_a_part_ahead() {
 }
 
 #[test]
-fn what_is_read_across_parts_stays_behind() {
+fn loops_that_read_across_parts_are_not_fused() {
     let i = || name("i");
     let back = Expr::Int(15).binary(Binary::Sub, i());
     let stmts = vec![
@@ -265,9 +272,9 @@ fn what_is_read_across_parts_stays_behind() {
     assert_eq!(printed(stmts.clone()), print::statements(&stmts));
 }
 
-/// A pointer into a tensor leads to the tensor.
+/// A pointer into a tensor points to the tensor's memory.
 #[test]
-fn what_pointers_lead_to_is_accessed() {
+fn accesses_through_pointers_are_found() {
     let (i, zero) = (|| name("i"), || Expr::Int(0));
     let address = Expr::call("computed", [element("Y", name("l")).address()]);
     let mut stmts = vec![

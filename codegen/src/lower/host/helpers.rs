@@ -1,7 +1,7 @@
-//! Headers and helper functions of the host's part, the same in every file.
+//! Headers and helper functions of the host functions, the same in every file.
 
 use crate::cpp::ast::Item;
-use crate::lower::parts::{CudaKernel, Param, Parts};
+use crate::lower::cuda_kernel::{CudaKernel, Param, Parts};
 
 /// The headers, which only compilers of host code read.
 pub(in crate::lower) fn headers(kernels: &[Parts]) -> Item {
@@ -39,7 +39,7 @@ static inline long long host_floor_mod(long long a, long long b) {
 }";
 
 pub(super) const ENCODE: &str = "\
-// Encodes a tensor map for boxes of a tensor; modes are listed the fastest first, strides in bytes
+// Encodes a tensor map for boxes of a tensor. Modes are listed fastest first; strides are in bytes,
 // without that of the first mode. Types, swizzles and promotions are the numbers of the driver's
 // enumerations.
 static cudaError_t encode_tensor_map(
@@ -54,8 +54,8 @@ static cudaError_t encode_tensor_map(
   std::copy(extents.begin(), extents.end(), sizes);
   std::copy(strides.begin(), strides.end(), bytes);
   std::copy(box.begin(), box.end(), boxes);
-  // The encoder takes no extent of 0. Nothing is copied of a tensor without elements, so one
-  // element stands for it.
+  // The encoder rejects an extent of 0. Nothing is copied from an empty tensor, so one element
+  // represents it.
   if (empty) {
     std::fill(sizes, sizes + 5, 1);
     std::fill(bytes, bytes + 5, 16);
@@ -69,8 +69,8 @@ static cudaError_t encode_tensor_map(
 }";
 
 pub(super) const LAUNCH: &str = "\
-// Launches a kernel with blocks and threads along x, and with so many bytes of dynamic shared
-// memory. No blocks are no launch. A kernel that has clusters says it itself.
+// Launches a kernel with blocks and threads along x, and with `shared` bytes of dynamic shared
+// memory. Without blocks, there is no launch. A kernel with clusters declares their size itself.
 template <typename... Params, typename... Args>
 static cudaError_t launch_kernel(
     void (*kernel)(Params...), long long blocks, int threads, int shared, cudaStream_t stream,

@@ -1,4 +1,4 @@
-//! Names and pieces of C++ for all functions of the host.
+//! Names and pieces of C++ for all host functions.
 
 use crate::cpp::ast::{Expr, Function, Item, Piece, Stmt, StmtKind, Type, Word};
 use crate::index::Indices;
@@ -14,12 +14,12 @@ pub(super) struct Printer<'a> {
     pub(super) p: &'a Program,
     pub(super) namer: Namer,
     pub(super) indices: Indices<'a>,
-    /// Names of tensors and numbers.
+    /// The names of tensors and numbers.
     pub(super) passed: HashMap<BufferId, Word>,
 }
 
 impl Printer<'_> {
-    /// Gives a buffer its name, which is returned with the type of an element.
+    /// Gives a buffer a name, and returns the element type and the name.
     pub(super) fn admit(&mut self, b: BufferId) -> (&'static str, Word) {
         let buffer = &self.p.buffers[b];
         let name = Word::from(self.namer.admit(&buffer.name, "t"));
@@ -32,7 +32,7 @@ impl Printer<'_> {
     }
 }
 
-/// A string of C++.
+/// A C++ string literal.
 pub(super) fn quoted(text: &str) -> Expr {
     Expr::Literal(format!("\"{}\"", text.escape_default()))
 }
@@ -47,7 +47,7 @@ pub(super) fn when(cond: Expr, value: Expr) -> Stmt {
     Stmt::new(StmtKind::If { cond, then: vec![returned(value)], otherwise: vec![] })
 }
 
-/// A function with lines of a comment above it; empty ones are left out.
+/// A function with comment lines above it; empty lines are left out.
 pub(super) fn function(
     comment: &[&str],
     head: &'static str,

@@ -1,21 +1,21 @@
-//! The kernels as a function of tvm-ffi, `__tvm_ffi_NAME`: it takes tensors, checks all assumptions
-//! of the function that launches the kernels, and calls that function. The C interface is that of
-//! `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of apache-tvm-ffi.
+//! The kernels as a function of tvm-ffi, `__tvm_ffi_NAME`. It takes tensors, checks all assumptions
+//! of the host function that launches the kernels, and calls that function. The C interface is that
+//! of `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of apache-tvm-ffi.
 
 use super::printer::{Printer, function, quoted, when};
 use crate::cpp::ast::{Binary, Expr, Item, Piece, Stmt, StmtKind, Type};
 use crate::element::Element;
-use crate::lower::interface::{Form, Interface, alignment, written};
+use crate::lower::interface::{Form, Interface, alignment, written_buffers};
 use crate::lower::sizes::{Side, open_sizes, sources};
 use crate::scalars::storage;
 use crate::{Fallible, errors};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::BufferId;
 
-/// Names that the function uses, which no size and no number may hide.
+/// Names that the function uses; sizes and numbers must not hide them.
 pub(super) const NAMES: [&str; 6] = ["args", "num_args", "given", "result", "self", "broken_fact"];
 
-/// Names of functions that it calls.
+/// The names of functions that it calls.
 pub(super) struct Names<'a> {
     pub(super) launch: &'a str,
     pub(super) bytes: &'a str,
@@ -66,7 +66,7 @@ impl Printer<'_> {
         for (i, b) in tensors(self, taken) {
             checks.extend(self.modes(i, b)?);
         }
-        let all_written = written(p);
+        let all_written = written_buffers(p);
         let written = tensors(self, taken).into_iter().filter(|(_, b)| all_written.contains(b));
         let written: Vec<String> = written.map(|(i, _)| i.to_string()).collect();
         checks.push(given("are_apart", [Expr::Literal(format!("{{{}}}", written.join(", ")))]));
@@ -84,7 +84,8 @@ impl Printer<'_> {
             function(
                 &[
                     &format!(
-                        "{signature} as a function of tvm-ffi: tensors that the kernels write are given, too."
+                        "{signature} as a function of tvm-ffi: tensors that the kernels write are \
+                         given, too."
                     ),
                     &format!(
                         "It checks its arguments, and calls {} on the stream of the environment.",
@@ -142,7 +143,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Takes sizes from tensors.
+    /// Derives sizes from tensors.
     fn sizes(&mut self, taken: &Interface, body: &mut Vec<Stmt>) -> Fallible<()> {
         for source in sources(self.p, &taken.caller)? {
             let at = taken.caller.iter().position(|b| *b == source.buffer);
@@ -161,7 +162,7 @@ impl Printer<'_> {
                 Dim::Const(0) => number,
                 rest => number.binary(Binary::Sub, self.indices.print(rest)?.expr),
             };
-            // If the division has a rest, the comparison of extents fails.
+            // If the division has a remainder, the comparison of extents fails.
             let value = match source.factor {
                 1 => number,
                 factor => number.binary(Binary::Div, Expr::Int(factor)),
@@ -172,8 +173,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// The factor from a number of the caller's tensor to the program's: an element of the tensor
-    /// holds several scalars of fewer than 8 bits, along the mode of stride 1.
+    /// The factor from a number of the caller's tensor to the program's number: an element of the
+    /// tensor holds several scalars of fewer than 8 bits, along the mode of stride 1.
     fn scalars(&self, b: BufferId, form: &Form, side: Side) -> i64 {
         let packed = storage(self.p.buffers[b].scalar).packed;
         let is_along = |mode: usize| match form {
@@ -243,7 +244,7 @@ impl Printer<'_> {
     }
 }
 
-/// The tensors of the caller with their places among the arguments.
+/// The tensors of the caller with their argument positions.
 fn tensors(printer: &Printer<'_>, taken: &Interface) -> Vec<(i64, BufferId)> {
     let all = taken.caller.iter().enumerate().map(|(i, b)| (i as i64, *b));
     all.filter(|(_, b)| !printer.p.buffers[*b].is_number()).collect()
@@ -259,7 +260,7 @@ fn given(method: &str, all: impl IntoIterator<Item = Expr>) -> Expr {
     Expr::call(format!("!given.{method}"), all.into_iter().collect::<Vec<_>>())
 }
 
-/// Returns -1 if one of the checks is true; it has raised an error.
+/// Returns -1 if one of the checks is true; the check has raised an error.
 fn unless(body: &mut Vec<Stmt>, checks: Vec<Expr>) {
     let any = checks.into_iter().reduce(|a, b| a.binary(Binary::Or, b));
     body.extend(any.map(|any| when(any, Expr::Int(-1))));

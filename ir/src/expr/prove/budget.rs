@@ -1,6 +1,6 @@
 //! A bound on the time of proofs.
 
-/// Steps of one proof; a step is an operation on a coefficient.
+/// The step limit of one proof. A step is one operation on a coefficient.
 pub(super) const MAX_STEPS: usize = 300_000;
 
 /// A bound on the time of proofs.
@@ -27,7 +27,7 @@ impl Budget {
         }
     }
 
-    /// A part of it for one proof; what that leaves comes back.
+    /// Runs one proof with a part of the budget. Unused steps return to the budget.
     pub(super) fn share<T>(&mut self, prove: impl FnOnce(&mut Budget) -> T) -> T {
         let mut own = Budget { left: self.left.min(MAX_STEPS) };
         self.left -= own.left;

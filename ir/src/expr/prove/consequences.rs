@@ -1,4 +1,4 @@
-//! What follows from inequalities: bounds of atoms, sums of some, products of some, and at last a
+//! Consequences of inequalities: bounds of atoms, sums and products of inequalities, and finally a
 //! contradiction.
 
 use super::Budget;
@@ -8,13 +8,13 @@ use super::system::{Atom, Key, MAX_KNOWN, System, up};
 use crate::expr::Dim;
 use std::collections::HashSet;
 
-/// How often products are made of what there is.
+/// The number of rounds that derive products.
 const PRODUCT_ROUNDS: usize = 2;
-/// How often bounds of atoms follow from each other.
+/// The number of rounds that derive bounds of atoms from each other.
 const BOUND_ROUNDS: usize = 4;
 
 impl System<'_> {
-    /// Bounds of atoms that follow from the inequalities, as integers.
+    /// Derives integer bounds of atoms from the inequalities.
     fn bound(&mut self, budget: &mut Budget) -> Option<()> {
         for _ in 0..BOUND_ROUNDS {
             let mut changed = false;
@@ -48,7 +48,7 @@ impl System<'_> {
         }
         let mut changed = false;
         for term in first.map_or(&sum.terms[..], std::slice::from_ref) {
-            // What the others are at most, and c*x at least the negative of.
+            // `others` is the largest value of the other terms. So `c*x` is at least `-others`.
             let others = total.checked_sub(self.most(term).unwrap_or(0));
             let (atom, c) = *term;
             changed |= match (others.and_then(i128::checked_neg), c > 0) {
@@ -63,8 +63,7 @@ impl System<'_> {
         changed
     }
 
-    /// Multiplies what is at least zero by what is at least zero, where products occur that this
-    /// says something of.
+    /// Multiplies inequalities whose product says something about an existing product atom.
     fn multiply(&mut self, budget: &mut Budget) -> Option<()> {
         let linear = |system: &Self, sum: &Sum| {
             let is_product =
@@ -96,8 +95,8 @@ impl System<'_> {
         Some(())
     }
 
-    /// Multiplies the inequalities with an atom, its bounds among them, by a product that has
-    /// bounds.
+    /// Multiplies the inequalities with atom `x`, including its bounds, by the bounds of the
+    /// product `rest`.
     fn multiply_by(
         &mut self,
         x: u32,
@@ -128,8 +127,8 @@ impl System<'_> {
         Some(())
     }
 
-    /// Leaves digits out: of a multiple of 128 and at most 127 that are at least zero together, the
-    /// multiple is.
+    /// Drops low digits: if a multiple of 128 plus a value of at most 127 is at least zero, the
+    /// multiple alone is at least zero.
     fn leave_out(&mut self, budget: &mut Budget) -> Option<()> {
         for k in 0..self.known.len() {
             let sum = self.known[k].clone();
@@ -155,8 +154,8 @@ impl System<'_> {
         (if *c > 0 { *hi } else { *lo })?.checked_mul(*c)
     }
 
-    /// Adds laws of quotients to what bounds their dividends: `4*q <= t + 3*u` and `t + 3*u <= 7`
-    /// give `q <= 1`, which as fractions they do not.
+    /// Adds laws of quotients to bounds of their dividends. `4*q <= t + 3*u` and `t + 3*u <= 7`
+    /// give `q <= 1`; over the rationals they only give `q <= 7/4`.
     fn combine(&mut self, budget: &mut Budget) -> Option<()> {
         let laws: Vec<(u32, Sum)> = self.known.iter().filter_map(|s| self.law(s)).collect();
         for (quotient, law) in laws {
@@ -180,7 +179,7 @@ impl System<'_> {
         Some(())
     }
 
-    /// The quotient by a constant that a sum is a law of, with the sum.
+    /// The quotient by a constant whose law the sum is, and the sum.
     fn law(&self, sum: &Sum) -> Option<(u32, Sum)> {
         let is_quotient = |atom: u32| match &self.atoms[atom as usize].key {
             Key::Quotient(_, Dim::Const(n)) => Some(i128::from(*n)),
@@ -192,7 +191,7 @@ impl System<'_> {
         (sum.terms.len() > 1).then(|| (quotient, sum.clone()))
     }
 
-    /// Whether nothing keeps all that is known.
+    /// Whether the inequalities are contradictory.
     pub(super) fn is_refuted(&mut self, budget: &mut Budget) -> bool {
         let _ = self.bound(budget);
         if self.empty || self.solve(budget) {

@@ -1,19 +1,19 @@
-//! Proofs about expressions: whether one is at least zero, or a multiple of a number, where
-//! assumptions hold.
+//! Proofs about expressions under assumptions: whether an expression is at least zero, or a
+//! multiple of a number.
 //!
-//! An expression is read as a sum over atoms (`system.rs`); that it is below zero is added to the
-//! assumptions and the laws of the atoms, and a combination of all of them is looked for that is a
+//! The prover reads an expression as a sum over atoms (`system.rs`). It adds the negated claim to
+//! the assumptions and the laws of the atoms, and searches for a combination of them that is a
 //! contradiction (`simplex.rs`).
 //!
 //! Invariants:
 //! - An answer `Known` holds for all values of the variables, within their ranges and divisors,
-//!   that keep the assumptions and for which the expressions have a value. Where no values keep the
-//!   assumptions, any answer does.
-//! - The same questions get the same answers; each takes a bounded number of steps (`Budget`), and
-//!   none makes an expression of the arena.
+//!   that satisfy the assumptions and for which the expressions have a value. Under contradictory
+//!   assumptions any answer is correct.
+//! - Equal questions get equal answers. Each takes a bounded number of steps (`Budget`) and creates
+//!   no expression in the arena.
 //!
-//! Not every truth is proven: what needs case distinctions between integers, or products of more
-//! than two differences, is not.
+//! The prover is incomplete: it does not prove claims that need case distinctions between integers
+//! or products of more than two differences.
 
 mod budget;
 mod consequences;
@@ -30,65 +30,65 @@ use budget::MAX_STEPS;
 use sum::Sum;
 use system::System;
 
-/// Most assumptions that one proof looks at, the latest first.
+/// The maximum number of assumptions of one proof; the latest come first.
 const MAX_ASSUMED: usize = 48;
-/// How many smaller or larger of two are looked at both ways.
+/// The maximum number of minima and maxima that are split into two cases.
 const MAX_SPLITS: usize = 3;
-/// Most variables that are put at the other end of their range than all others.
+/// The maximum number of variables to set, one at a time, to the opposite end of their range.
 #[cfg(feature = "text")]
 const MAX_CORNERS: usize = 4;
-/// Most facts that are tried as the missing one.
+/// The maximum number of candidates for a missing fact.
 const MAX_TRIED: usize = 12;
 
-/// Expressions that are at least zero.
+/// Expressions that are assumed to be at least zero.
 #[derive(Clone, Debug, Default)]
 pub struct Assumptions {
-    /// With the variables of each.
+    /// The expressions, each with its variables.
     holds: Vec<(Dim, Box<[VarId]>)>,
-    /// Variables that a missing fact may be about.
+    /// Variables that a missing fact may mention.
     symbols: Vec<VarId>,
 }
 
 impl Assumptions {
-    /// These are at least zero.
+    /// Assumes that these expressions are at least zero.
     pub fn new(cx: &ExprArena, holds: impl IntoIterator<Item = Dim>) -> Self {
         let mut all = Assumptions::default();
         holds.into_iter().for_each(|dim| all.push(cx, dim));
         all
     }
 
-    /// Names a variable of which an answer [`Decision::Needs`] states a fact where one would do.
+    /// Allows an answer [`Decision::Needs`] to state a fact about this variable.
     pub fn about(&mut self, symbol: VarId) {
         self.symbols.push(symbol);
     }
 
-    /// Assumes that an expression is at least zero, too.
+    /// Assumes that another expression is at least zero.
     pub fn push(&mut self, cx: &ExprArena, dim: Dim) {
         self.holds.push((dim, cx.vars_of(dim).into()));
     }
 
-    /// How many there are.
+    /// The number of assumptions.
     pub fn len(&self) -> usize {
         self.holds.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no assumptions.
     pub fn is_empty(&self) -> bool {
         self.holds.is_empty()
     }
 
-    /// Forgets all but the first `n`.
+    /// Removes all assumptions but the first `n`.
     pub fn truncate(&mut self, n: usize) {
         self.holds.truncate(n);
     }
 
-    /// What is at least zero, in the order in which it was assumed.
+    /// The assumed expressions in the order of `push`.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Dim> + '_ {
         self.holds.iter().map(|(dim, _)| *dim)
     }
 
-    /// Those that may matter to expressions, the latest first: they share variables with these, or
-    /// with others that do.
+    /// The assumptions that are connected to `goals` by shared variables, directly or through other
+    /// assumptions. The latest come first.
     fn relevant(&self, cx: &ExprArena, goals: &[Dim], budget: &mut Budget) -> Vec<Dim> {
         let mut vars: Vec<VarId> = goals.iter().flat_map(|goal| cx.vars_of(*goal)).collect();
         vars.sort_unstable();
@@ -184,9 +184,9 @@ pub fn divides(cx: &ExprArena, n: i64, dim: Dim, assumptions: &Assumptions) -> D
     value(dim)
 }
 
-/// Facts about symbols, no more than are needed, with which all these expressions would be
-/// multiples of a positive number: none where they are already, and no answer where no divisors of
-/// symbols would do.
+/// A minimal list of facts about symbols that make all these expressions multiples of a positive
+/// number. The list is empty if they are multiples already. `None` if no divisors of symbols are
+/// sufficient.
 #[must_use]
 pub fn divisors_missing(
     cx: &ExprArena,
@@ -219,8 +219,8 @@ pub fn divisors_missing(
     if !suffices(&divided) {
         return None;
     }
-    // Of the factors of a product the last is kept, which is most often the extent of the
-    // consecutive mode.
+    // The search tries to remove the first factors of a product first. The last factor is often the
+    // extent of the consecutive mode, and a divisor of it is the most useful fact.
     let mut at = 0;
     while at < divided.len() {
         let mut less = divided.clone();
@@ -247,7 +247,7 @@ pub fn divisors_missing(
     Some(divided.into_iter().map(fact).collect())
 }
 
-/// Whether `a + by <= b` is proven within a budget.
+/// Whether the prover proves `a + by <= b` within a budget.
 #[cfg(feature = "text")]
 pub(crate) fn proves(
     cx: &ExprArena,
@@ -260,7 +260,7 @@ pub(crate) fn proves(
         && budget.share(|own| question.holds(a, b, by, &question.divisors(), own))
 }
 
-/// The fact about a symbol that `a + by <= b` lacks, where there is one that would do.
+/// A fact about a symbol that is sufficient to prove `a + by <= b`.
 #[cfg(feature = "text")]
 pub(crate) fn missing(
     cx: &ExprArena,
@@ -272,7 +272,7 @@ pub(crate) fn missing(
     question.missing(a, b, by, &assumptions.symbols, budget)
 }
 
-/// Answers whether `a + by <= b`.
+/// Decides whether `a + by <= b`.
 fn decide(
     cx: &ExprArena,
     a: Dim,
@@ -297,7 +297,7 @@ fn decide(
     if question.holds(a, b, by, &divisors, &mut Budget::new(MAX_STEPS)) {
         return Decision::Known(true);
     }
-    // Not a + by <= b: b + 1 - by <= a.
+    // The negation of `a + by <= b` is `b + 1 - by <= a`.
     if question.holds(b, a, 1 - by, &divisors, &mut Budget::new(MAX_STEPS)) {
         return Decision::Known(false);
     }
@@ -307,14 +307,14 @@ fn decide(
 
 struct Question<'a> {
     cx: &'a ExprArena,
-    /// At least zero.
+    /// Expressions that are at least zero.
     holds: Vec<Dim>,
 }
 
-/// Numbers that divide expressions.
+/// Expressions, each with a number that divides it.
 type Divisors = Vec<(ExprId, i64)>;
 
-/// These and one more.
+/// The divisors and one more.
 fn also(divisors: &Divisors, x: ExprId, n: i64) -> Divisors {
     let mut all = divisors.clone();
     match all.iter_mut().find(|(of, _)| *of == x) {
@@ -325,7 +325,7 @@ fn also(divisors: &Divisors, x: ExprId, n: i64) -> Divisors {
 }
 
 impl Question<'_> {
-    /// Divisors that assumptions `0 - x % n >= 0` state.
+    /// The divisors that assumptions of the form `0 - x % n >= 0` state.
     fn divisors(&self) -> Divisors {
         let mut found: Divisors = vec![];
         for hold in &self.holds {
@@ -342,7 +342,7 @@ impl Question<'_> {
         let &[(term, c @ ..0)] = &terms[..] else { return None };
         let Node::Mod(Dim::Expr(x), Dim::Const(n)) = self.cx.node(term) else { return None };
         match self.cx.node(x) {
-            // x/k % n * k = 0, where k divides x.
+            // `x/k % n * k == 0` for a divisor `k` of `x`.
             Node::Div(Dim::Expr(x), Dim::Const(k)) if c.checked_neg() == Some(k) => {
                 let all = k.checked_mul(n)?;
                 (self.cx.divisor(Dim::Expr(x)) % k == 0).then_some((x, all))
@@ -351,13 +351,12 @@ impl Question<'_> {
         }
     }
 
-    /// Whether `a + by <= b` is known to be wrong for some values of the variables, so that no
-    /// proof need be looked for: those at the ends of their ranges are tried, all at the same end
-    /// and each by itself at the other.
+    /// Whether some values of the variables refute `a + by <= b`, so that no proof exists. Tries
+    /// the ends of the ranges: all variables at one end, then single variables at the other end.
     #[cfg(feature = "text")]
     fn is_wrong(&self, a: Dim, b: Dim, by: i64) -> bool {
         let cx = self.cx;
-        // What is ordered is no matter of ranges.
+        // Ranges do not express the order of variables.
         if cx.has_order() {
             return false;
         }
@@ -392,7 +391,7 @@ impl Question<'_> {
         })
     }
 
-    /// Whether `a + by <= b` is proven.
+    /// Whether the prover proves `a + by <= b`.
     fn holds(&self, a: Dim, b: Dim, by: i64, divisors: &Divisors, budget: &mut Budget) -> bool {
         let mut system = System::new(self.cx, divisors);
         let refuted = || {
@@ -413,7 +412,8 @@ impl Question<'_> {
         system.close(budget);
     }
 
-    /// Whether that `dim % n` is zero, or that it never is, is proven.
+    /// Whether the prover proves that `dim % n` is always zero (`always`), or that it is never
+    /// zero.
     fn leaves_nothing(
         &self,
         n: i64,
@@ -424,7 +424,7 @@ impl Question<'_> {
     ) -> bool {
         let mut system = System::new(self.cx, divisors);
         let refuted = || {
-            // The remainder is at least zero in any case.
+            // A remainder is at least zero in any case.
             let rest = system.remainder_of(dim, n, budget)?;
             system.know(if always { rest.shifted(-1)? } else { rest.times(-1)? });
             self.assume(&mut system, budget);
@@ -433,7 +433,7 @@ impl Question<'_> {
         refuted().unwrap_or(false)
     }
 
-    /// The first fact about one of the symbols with which `a + by <= b` is proven.
+    /// The first fact about one of the symbols that is sufficient to prove `a + by <= b`.
     fn missing(
         &self,
         a: Dim,
@@ -490,7 +490,7 @@ fn difference(
     system.sum(b, budget)?.plus(&a, -1)?.shifted(-i128::from(by))
 }
 
-/// Whether nothing keeps all that is known, whichever of their sides smaller and larger ones are.
+/// Whether the inequalities are contradictory in every case of the minima and maxima.
 fn is_refuted(mut system: System<'_>, splits: usize, budget: &mut Budget) -> bool {
     if system.clone().is_refuted(budget) {
         return true;
@@ -498,7 +498,7 @@ fn is_refuted(mut system: System<'_>, splits: usize, budget: &mut Budget) -> boo
     if splits == 0 || system.splits.is_empty() || budget.left == 0 {
         return false;
     }
-    // Recursion ends: each time fewer are looked at.
+    // The recursion is bounded: each level has fewer splits.
     let split = system.splits.remove(0);
     (0..2).all(|side| {
         let mut chosen = system.clone();

@@ -1,18 +1,19 @@
-//! Whether linear inequalities have a rational solution, by the general simplex of Dutertre and de
-//! Moura with Bland's rule.
+//! A test whether linear inequalities have a rational solution: the general simplex of Dutertre and
+//! de Moura with Bland's rule.
 //!
-//! Invariant: `true` is only answered for a combination of the inequalities that has been added up
-//! again and says that a number below zero is at least zero. Nothing rests on the pivots.
+//! Invariant: the answer `true` is only given if a combination of the inequalities, added up again
+//! at the end, says that a negative number is at least zero. The answer does not depend on the
+//! correctness of the pivots.
 
 use super::Budget;
 use super::sum::Sum;
 
-/// Most inequalities; of more, the first.
+/// The maximum number of inequalities. Further ones are ignored.
 const MAX_ROWS: usize = 160;
-/// Most pivots.
+/// The maximum number of pivots.
 const MAX_PIVOTS: usize = 160;
 
-/// A fraction in lowest terms, its denominator positive.
+/// A fraction in lowest terms with a positive denominator.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Ratio {
     over: i128,
@@ -32,7 +33,7 @@ impl Ratio {
             return Some(Ratio::whole(over));
         }
         let common = match (i64::try_from(over), i64::try_from(under)) {
-            // Most numbers are small, and have a common divisor sooner.
+            // Most numbers are small; their common divisor is faster in 64 bits.
             (Ok(a), Ok(b)) => i128::from(num_integer::gcd(a.unsigned_abs(), b.unsigned_abs())),
             // `MIN` has no absolute value.
             _ => num_integer::gcd(over.checked_abs()?, under.checked_abs()?),
@@ -81,9 +82,9 @@ impl Ratio {
 /// The smallest and largest value of an atom.
 pub(super) type Bounds = (Option<i128>, Option<i128>);
 
-/// Columns are variables that are at a bound or zero, rows are those that follow from them. A
-/// variable is an atom, or, from the number of atoms on, the value of an inequality without its
-/// constant.
+/// The tableau of the simplex. Columns are the independent variables, which are at a bound or zero;
+/// rows are the dependent ones. Variables below the number of atoms are atoms. The others are the
+/// values of the inequalities without their constants.
 struct Tableau {
     rows: Vec<Vec<Ratio>>,
     row_var: Vec<usize>,
@@ -92,8 +93,8 @@ struct Tableau {
     bounds: Vec<Bounds>,
 }
 
-/// Whether no values within the bounds make all of the sums at least zero. `false` also where the
-/// budget ends.
+/// Whether no values within the bounds make all sums at least zero. `false` also if the budget
+/// ends.
 pub(super) fn is_infeasible(sums: &[Sum], atoms: &[Bounds], budget: &mut Budget) -> bool {
     let sums = &sums[..sums.len().min(MAX_ROWS)];
     contradiction(sums, atoms, budget).unwrap_or(false)
@@ -105,7 +106,7 @@ fn contradiction(sums: &[Sum], atoms: &[Bounds], budget: &mut Budget) -> Option<
     {
         return Some(true);
     }
-    // Only atoms of some sum matter.
+    // Only atoms that occur in a sum are relevant.
     let mut used: Vec<u32> = sums.iter().flat_map(|s| s.terms.iter().map(|t| t.0)).collect();
     used.sort_unstable();
     used.dedup();
@@ -146,7 +147,7 @@ fn contradiction(sums: &[Sum], atoms: &[Bounds], budget: &mut Budget) -> Option<
 }
 
 impl Tableau {
-    /// The row of the first variable that is out of its bounds, and whether it is below them.
+    /// The row of the first variable outside of its bounds, and whether it is below them.
     fn violated(&self) -> Option<Option<(usize, bool)>> {
         let mut found: Option<(usize, usize, bool)> = None;
         for (row, &var) in self.row_var.iter().enumerate() {
@@ -163,7 +164,7 @@ impl Tableau {
         Some(found.map(|(_, row, below)| (row, below)))
     }
 
-    /// The column of the first variable that may move so that the row's variable goes up or down.
+    /// The column of the first variable that can move so that the row's variable moves up or down.
     fn helpful(&self, row: usize, up: bool) -> Option<Option<usize>> {
         let mut found: Option<(usize, usize)> = None;
         for (column, &var) in self.column_var.iter().enumerate() {
@@ -183,8 +184,8 @@ impl Tableau {
         Some(found.map(|(_, column)| column))
     }
 
-    /// Exchanges the variables of a row and a column, and moves the row's to the bound that it
-    /// violates.
+    /// Exchanges the variables of a row and a column, and moves the row's variable to its violated
+    /// bound.
     fn pivot(&mut self, row: usize, column: usize, up: bool) -> Option<()> {
         let (leaving, entering) = (self.row_var[row], self.column_var[column]);
         let bound = if up { self.bounds[leaving].0 } else { self.bounds[leaving].1 };
@@ -218,13 +219,13 @@ impl Tableau {
         Some(())
     }
 
-    /// Adds up the bounds that keep the row's variable out of its own: whether the sum of what is
-    /// at least zero has no variable and is below zero.
+    /// Adds up the bounds that prevent the row's variable from reaching its own bound. `true` if
+    /// the sum, which must be at least zero, is a negative constant.
     fn certified(&self, row: usize, up: bool, sums: &[Sum], used: &[u32]) -> Option<bool> {
         let mut total = vec![Ratio::ZERO; used.len()];
         let mut constant = Ratio::ZERO;
-        // The row's variable is to be larger (`up`); a positive coefficient then needs an upper
-        // bound.
+        // To increase the row's variable (`up`), the sum needs an upper bound of each variable with
+        // a positive coefficient.
         let own = (self.row_var[row], Ratio::ONE, up);
         let others = self.column_var.iter().zip(&self.rows[row]).filter(|(_, c)| c.over != 0).map(
             |(var, c)| {
@@ -243,7 +244,7 @@ impl Tableau {
                     let bound = Ratio::whole(bound?).times(signed)?;
                     constant = constant.plus(bound.negated()?)?;
                 }
-                // Inequalities have lower bounds alone.
+                // Inequalities only have lower bounds.
                 Some(_) if !lower => return None,
                 Some(k) => {
                     for (atom, c) in &sums[k].terms {

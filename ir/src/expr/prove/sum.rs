@@ -1,9 +1,9 @@
 //! Sums over atoms with wide, checked coefficients.
 
-/// Most terms of one sum; proofs with longer ones are given up.
+/// The maximum number of terms of one sum. A proof with a longer sum fails.
 const MAX_TERMS: usize = 64;
 
-/// Largest coefficient: times a divisor it still fits.
+/// The maximum coefficient. Its product with a divisor still fits.
 const MAX_COEFFICIENT: u128 = i64::MAX as u128;
 
 /// The sum of `coefficient * atom` and a constant. Terms are sorted by atom, and no coefficient is
@@ -23,7 +23,7 @@ impl Sum {
         Sum { terms: vec![(atom, 1)], constant: 0 }
     }
 
-    /// `self + k * other`; none where a number does not fit.
+    /// `self + k * other`. `None` if a number does not fit.
     pub(super) fn plus(&self, other: &Sum, k: i128) -> Option<Sum> {
         let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
         let (mut a, mut b) = (self.terms.iter().peekable(), other.terms.iter().peekable());

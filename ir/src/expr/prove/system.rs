@@ -1,13 +1,13 @@
-//! Expressions as sums over atoms, and what is known of the atoms.
+//! Expressions as sums over atoms, and the known inequalities between the atoms.
 //!
 //! An atom is a variable, a quotient, a minimum or maximum, or a product of atoms. A remainder
-//! `a % n` is `a - n*(a/n)`. Laws of the atoms that occur, each exact for integers (`n >= 1`
-//! wherever a quotient has a value):
+//! `a % n` is `a - n*(a/n)`. The following laws of atoms are exact for integers (`n >= 1` wherever
+//! a quotient has a value):
 //! - `n*(a/n) <= a <= n*(a/n) + n - 1`, and `a <= n*ceil_div(a, n) <= a + n - 1`;
-//! - `min(a, b) <= a`, `max(a, b) >= a`, and each is one of the two ([`Split`]);
-//! - the product of two differences that are at least zero is;
-//! - a sum of multiples of `g` that is at least zero is at least zero without what `g` leaves of
-//!   its constant.
+//! - `min(a, b) <= a`, `max(a, b) >= a`, and each equals one of the two ([`Split`]);
+//! - the product of two differences that are at least zero is at least zero;
+//! - if all terms of a sum that is at least zero are multiples of `g`, its constant can be rounded
+//!   down to a multiple of `g`.
 
 use super::Budget;
 use super::simplex::Bounds;
@@ -17,19 +17,19 @@ use crate::expr::{Dim, ExprArena, ExprId, Node};
 use crate::leaf::gcd;
 use std::collections::{HashMap, HashSet};
 
-/// Most atoms of one proof.
+/// The maximum number of atoms of one proof.
 const MAX_ATOMS: usize = 64;
-/// Most factors of a product that is looked into.
+/// The maximum number of factors of a product that is analyzed.
 const MAX_DEGREE: usize = 4;
-/// Most inequalities, products included.
+/// The maximum number of inequalities, including products.
 pub(super) const MAX_KNOWN: usize = 140;
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Expr(ExprId),
-    /// Rounded down.
+    /// The quotient, rounded down.
     Quotient(Dim, Dim),
-    /// Two factors or more, sorted.
+    /// Two or more factors, sorted.
     Product(Vec<u32>),
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Atom {
     pub(super) div: i64,
 }
 
-/// An atom that is one of two sums, the smaller or the larger.
+/// An atom that equals the smaller or the larger of two sums.
 #[derive(Clone)]
 pub(super) struct Split {
     pub(super) atom: u32,
@@ -49,21 +49,21 @@ pub(super) struct Split {
     pub(super) smaller: bool,
 }
 
-/// Inequalities, and the atoms that they are over.
+/// Inequalities and their atoms.
 #[derive(Clone)]
 pub(super) struct System<'a> {
     cx: &'a ExprArena,
     pub(super) atoms: Vec<Atom>,
     index: HashMap<Key, u32>,
-    /// Atoms whose laws are not yet written.
+    /// Atoms whose laws are not added yet.
     new: Vec<u32>,
     /// Sums that are at least zero.
     pub(super) known: Vec<Sum>,
     seen: HashSet<Sum>,
     pub(super) splits: Vec<Split>,
-    /// A bound of an atom was found that cannot be.
+    /// Whether the bounds of an atom contradict each other.
     pub(super) empty: bool,
-    /// Numbers that divide expressions, beyond what the arena knows.
+    /// Divisors of expressions beyond those that the arena knows.
     divisors: &'a [(ExprId, i64)],
 }
 
@@ -88,10 +88,10 @@ impl<'a> System<'a> {
         }
     }
 
-    /// The sum that an expression is; none where it is too large.
+    /// The sum of an expression. `None` if the sum is too large.
     pub(super) fn sum(&mut self, dim: Dim, budget: &mut Budget) -> Option<Sum> {
-        // Recursion ends: the arena bounds the depth of an expression, the budget how much is
-        // looked at.
+        // The recursion is bounded: the arena limits the depth of an expression, the budget the
+        // number of visited nodes.
         budget.pay(1)?;
         let id = match dim {
             Dim::Const(v) => return Some(Sum::constant(v.into())),
@@ -207,7 +207,7 @@ impl<'a> System<'a> {
         Some(atom)
     }
 
-    /// What the terms of a sum are all multiples of.
+    /// The common divisor of all terms of a sum.
     fn step(&self, sum: &Sum) -> i128 {
         sum.terms.iter().fold(0i128, |step, (atom, c)| {
             let own = c.checked_mul(self.atoms[*atom as usize].div.into()).unwrap_or(*c);
@@ -215,8 +215,8 @@ impl<'a> System<'a> {
         })
     }
 
-    /// The largest divisor of `by` that all terms are multiples of, and the remainder of the sum by
-    /// that.
+    /// The greatest common divisor of `by` and all terms, and the remainder of the sum modulo this
+    /// number.
     pub(super) fn remainder(&self, sum: &Sum, by: i128) -> (i128, i128) {
         let step = num_integer::gcd(self.step(sum), by);
         (step, if step == 0 { 0 } else { sum.constant.rem_euclid(step) })
@@ -233,9 +233,9 @@ impl<'a> System<'a> {
         self.index.contains_key(&Key::Expr(id))
     }
 
-    /// Numbers that it may help to know as divisors of a symbol: those that it is divided by, then
-    /// the factors that stand before other atoms. Of each kind the largest first, and none that it
-    /// is known to be a multiple of.
+    /// Candidates for a divisor of a symbol: first the constants that divide it in quotients, then
+    /// the factors of other atoms. Each group is sorted from largest to smallest, and known
+    /// divisors are left out.
     pub(super) fn divisors_wanted(&self, goal: &Sum, symbol: ExprId) -> Vec<i64> {
         let Some(&atom) = self.index.get(&Key::Expr(symbol)) else { return vec![] };
         let known = self.atoms[atom as usize].div;
@@ -261,9 +261,9 @@ impl<'a> System<'a> {
         all
     }
 
-    /// The bound of a symbol with which a sum is at least zero, whatever the others are: whether it
-    /// is an upper one, and what it is. None where the others have no bounds, or the symbol no
-    /// value beyond it.
+    /// The bound of a symbol that makes a sum at least zero for all values of the other atoms, and
+    /// whether it is an upper bound. `None` if the others are unbounded, or if the symbol has no
+    /// value beyond the bound.
     pub(super) fn bound_wanted(&self, goal: &Sum, symbol: ExprId) -> Option<(bool, i128)> {
         let atom = *self.index.get(&Key::Expr(symbol))?;
         let mut least = goal.constant;
@@ -291,7 +291,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// Notes that a sum is at least zero.
+    /// Adds the inequality that a sum is at least zero.
     pub(super) fn know(&mut self, mut sum: Sum) {
         let step = self.step(&sum);
         if step > 1
@@ -335,10 +335,10 @@ impl<'a> System<'a> {
         true
     }
 
-    /// Writes the laws of the atoms that occur.
+    /// Adds the laws of all new atoms.
     pub(super) fn close(&mut self, budget: &mut Budget) {
         while let Some(atom) = self.new.pop() {
-            // Where a law is too large, the others do.
+            // A law that is too large is skipped; the others remain.
             let _ = self.laws(atom, budget);
         }
     }
@@ -356,7 +356,7 @@ impl<'a> System<'a> {
             }
             Key::Expr(id) => match self.cx.node(id) {
                 Node::CeilDiv(a, n) => {
-                    // It is (a + n - 1) / n.
+                    // The rounded-up quotient equals `(a + n - 1) / n`.
                     let (dividend, n) = (self.sum(a, budget)?, self.sum(n, budget)?);
                     let whole = self.product(&n, &own, budget)?;
                     self.know(whole.plus(&dividend, -1)?);
@@ -392,7 +392,7 @@ impl<'a> System<'a> {
         Some(())
     }
 
-    /// Assumes that the atom of a split is that one of its sides.
+    /// Assumes that the atom of a split equals one of its sides.
     pub(super) fn choose(&mut self, split: &Split, side: usize) -> Option<()> {
         let sign = if split.smaller { 1 } else { -1 };
         self.know(Sum::atom(split.atom).plus(&split.sides[side], -1)?.times(sign)?);
@@ -400,7 +400,7 @@ impl<'a> System<'a> {
     }
 }
 
-/// `a / b` rounded up, of a positive `b`.
+/// `a / b` rounded up, for a positive `b`.
 pub(super) fn up(a: i128, b: i128) -> Option<i128> {
     a.div_euclid(b).checked_add(i128::from(a.rem_euclid(b) != 0))
 }

@@ -1,4 +1,4 @@
-//! What must be proven, and that nothing is that does not hold: compared with counting.
+//! Tests of the prover: examples it must prove, and comparisons of its answers with enumeration.
 
 use super::*;
 use crate::expr::VarInfo;
@@ -21,7 +21,7 @@ const fn c(v: i64) -> Dim {
     Dim::Const(v)
 }
 
-/// `a < b`, as it is assumed.
+/// `a < b` as an assumption.
 fn below(cx: &ExprArena, a: Dim, b: Dim) -> Dim {
     cx.sub(cx.sub(b, a).unwrap(), c(1)).unwrap()
 }
@@ -53,8 +53,8 @@ fn a_remainder_is_below_a_symbolic_divisor() {
     );
 }
 
-/// No steps are taken where a value at the end of a range says otherwise, but for those that find
-/// what is relevant.
+/// If values at the end of a range refute the claim, the prover takes no steps except those that
+/// select the relevant assumptions.
 #[cfg(feature = "text")]
 #[test]
 fn what_is_wrong_at_the_end_of_a_range_is_not_looked_for() {
@@ -71,13 +71,13 @@ fn what_is_wrong_at_the_end_of_a_range_is_not_looked_for() {
     let (proven, taken) = steps(i, c(129), &[]);
     assert!(!proven && taken < 10, "{taken}");
     assert!(steps(i, c(130), &[]).0);
-    // Values that an assumption excludes say nothing, nor does what is no multiple.
+    // Values that violate an assumption or a divisor refute nothing.
     assert!(steps(i, c(129), &[below(&cx, b, c(8000))]).0);
     assert!(steps(k, c(97), &[]).0);
     assert!(!steps(k, c(96), &[]).0);
 }
 
-/// Tiles in groups of `G` rows, as tile orders for the second-level cache have them.
+/// Tiles in groups of `G` rows, as in tile orders for the L2 cache.
 #[test]
 fn the_grouped_order_of_tiles_stays_in_the_grid() {
     let cx = ExprArena::new();
@@ -145,9 +145,9 @@ fn divisors_that_are_missing_are_named_together() {
     assert_eq!(missing(&[c(16), times(i, c(8))]), said(""));
     assert_eq!(missing(&[times(i, n)]), said("N % 8 == 0"));
     assert_eq!(missing(&[n, times(i, k), times(n, c(2))]), said("N % 8 == 0, K % 8 == 0"));
-    // Of a product one factor is enough.
+    // A divisor of one factor is sufficient for a product.
     assert_eq!(missing(&[times(m, n)]), said("N % 8 == 0"));
-    // No more is asked for than is needed.
+    // The facts are no stronger than needed.
     assert_eq!(missing(&[times(n, c(2)), times(k, c(4))]), said("N % 4 == 0, K % 2 == 0"));
     assert_eq!(missing(&[times(m, n), times(m, k)]), said("N % 8 == 0, K % 8 == 0"));
     // No divisor of a symbol makes these multiples of 8.
@@ -200,7 +200,7 @@ fn facts_of_several_symbols_are_used() {
     assert!(at_most(&cx, ceil, c(1), &known).is_true());
 }
 
-/// Blocks in one row, of which a quotient is the tile.
+/// A row of blocks; a quotient of the block index selects the tile row.
 #[test]
 fn a_row_of_blocks_tiles_two_modes() {
     let cx = ExprArena::new();
@@ -218,7 +218,7 @@ fn a_row_of_blocks_tiles_two_modes() {
     assert!(less(&cx, at, m, &known).is_true());
 }
 
-/// Bounds of quotients whose dividends are sums are whole numbers.
+/// Bounds of quotients whose dividends are sums are integers.
 #[test]
 fn a_bounded_dividend_bounds_its_quotient() {
     let cx = ExprArena::new();
@@ -245,7 +245,7 @@ fn numbers_at_the_ends_are_no_proofs() {
     }
 }
 
-/// How an expression over variables is made; operands are taken from those made before.
+/// One step of a generated expression. Operands are taken from earlier steps.
 #[derive(Clone, Debug)]
 enum Op {
     Add(usize, usize),
@@ -264,7 +264,7 @@ enum Op {
 
 #[derive(Clone, Debug)]
 struct Case {
-    /// Smallest value, how many more, divisor.
+    /// Smallest value, number of further values, divisor.
     vars: Vec<(i64, i64, i64)>,
     ops: Vec<Op>,
     assumed: Vec<(usize, usize, i64)>,
@@ -347,8 +347,8 @@ fn made(case: &Case) -> Made {
     Made { cx, vars, all }
 }
 
-/// What counting says: of the values that keep the assumptions and give all sides a value, whether
-/// the question is answered yes for some and no for some.
+/// The result of enumeration over all values that satisfy the assumptions and give all sides a
+/// value: whether the answer is yes for some, and no for some.
 fn counted(m: &Made, holds: &[Dim], sides: &[Dim], yes: impl Fn(&[i64]) -> bool) -> (bool, bool) {
     let values: Vec<Vec<i64>> = m
         .vars
@@ -385,7 +385,7 @@ fn counted(m: &Made, holds: &[Dim], sides: &[Dim], yes: impl Fn(&[i64]) -> bool)
     (any_yes, any_no)
 }
 
-/// An answer, and what counting says.
+/// An answer of the prover, and the result of enumeration.
 type Answered = (Decision, (bool, bool));
 
 fn answers(case: &Case) -> [Answered; 2] {
@@ -412,7 +412,7 @@ fn answers(case: &Case) -> [Answered; 2] {
 proptest! {
     #![proptest_config(testing::config(2000))]
 
-    /// Whatever is answered, counting agrees.
+    /// Answers of the prover agree with enumeration.
     #[test]
     fn what_is_known_holds(case in case()) {
         for (answer, (any_yes, any_no)) in answers(&case) {
@@ -425,13 +425,14 @@ proptest! {
     }
 }
 
-/// Most of what is true of small expressions is proven. Shown by `cargo test -- --nocapture`.
+/// The prover decides most small questions with a definite answer. `cargo test -- --nocapture`
+/// shows the rates.
 #[test]
 fn most_truths_are_proven() {
     let mut runner = TestRunner::deterministic();
     let cases = case();
-    // Of questions with one answer, by the question and the answer: how many there are, and were
-    // answered.
+    // By question and answer: the number of questions with a definite answer, and of those that the
+    // prover decided.
     let mut of = [[[0usize; 2]; 2]; 2];
     for _ in 0..3000 {
         let case = cases.new_tree(&mut runner).unwrap().current();

@@ -1,15 +1,15 @@
-//! Layouts of the same memory in larger or smaller elements, common vectors, swizzles.
+//! Laws of recasts, common vectors and swizzles.
 //!
-//! Invariant: both sides of a recast name the same bits: element `x` of the smaller kind lies in
-//! the element of the larger kind whose digits are those of `x`, divided.
+//! Invariant: both sides of a recast name the same bits. Element `x` of the smaller type lies in
+//! the element of the larger type whose digits are those of `x`, divided.
 
 use crate::kit::error::{Case, Demand, LawResult, Stop, judge, judge_as};
 use crate::kit::like::{Bits, LayoutLike};
 use crate::kit::plain::Plain;
 
-/// `small` counts elements of which `n` make one of `large`; both have the same leaves but for
-/// extents. For every coordinate of `small`, its index divided by `n` is that of `large`; with
-/// `whole`, the remainder counts the parts in order.
+/// Requires that `small` and `large` describe one memory: `n` elements of `small` make one of
+/// `large`. The leaves of both differ only in extents. For every coordinate of `small`, its index
+/// divided by `n` is the index in `large`. With `whole`, the remainder counts the parts in order.
 fn same_memory(
     case: &Case<'_>,
     small: &Plain,
@@ -38,14 +38,15 @@ fn same_memory(
     case.agree("the memory of an element", &found, &wanted)
 }
 
-/// The number of parts is kept: a downcast leaf of stride 1 has `n` times its elements.
+/// Requires the correct number of parts: the leaf of stride 1 has `n` times as many elements after
+/// a downcast.
 fn parts_counted(case: &Case<'_>, small: &Plain, large: &Plain, n: i64) -> Result<(), Stop> {
     let splits = large.leaves().iter().any(|&(_, stride)| stride == 1);
     let wanted = large.count() * if splits { n } else { 1 };
     case.same("the number of parts", &small.count(), &wanted)
 }
 
-/// Groups of `n` elements: element `x` lies in the group with the index of `x`, divided by `n`.
+/// Upcast by `n`: element `x` lies in the group whose index is the index of `x`, divided by `n`.
 pub fn law_upcast<T: LayoutLike>(a: &Plain, n: i64) -> LawResult {
     judge("upcast", &[("a", a), ("n", &n)], |case| {
         let built: T = case.build(a)?;
@@ -54,14 +55,14 @@ pub fn law_upcast<T: LayoutLike>(a: &Plain, n: i64) -> LawResult {
     })
 }
 
-/// Without a mode of stride 1 the parts of an element have no coordinate: that may be refused.
+/// Without a mode of stride 1 the parts of an element have no coordinate, so a refusal is
+/// permitted.
 fn parts_of(a: &Plain, n: i64) -> Demand {
     let split = n == 1 || a.leaves().iter().any(|&(_, stride)| stride == 1);
     if split { Demand::Answer } else { Demand::ExactOrRefuse }
 }
 
-/// `n` parts of each element: the parts of the element at `i` are at `n * i`, `n * i + 1`, and so
-/// on.
+/// Downcast by `n`: the parts of the element at `i` are at `n * i`, `n * i + 1`, ...
 pub fn law_downcast<T: LayoutLike>(a: &Plain, n: i64) -> LawResult {
     judge_as("downcast", parts_of(a, n), &[("a", a), ("n", &n)], |case| {
         let built: T = case.build(a)?;
@@ -71,7 +72,7 @@ pub fn law_downcast<T: LayoutLike>(a: &Plain, n: i64) -> LawResult {
     })
 }
 
-/// Another width names the same bits.
+/// A recast names the same bits in elements of another width.
 pub fn law_recast<T: LayoutLike>(a: &Plain, old_bits: i64, new_bits: i64) -> LawResult {
     let inputs: [(&'static str, &dyn std::fmt::Display); 3] =
         [("a", a), ("old bits", &old_bits), ("new bits", &new_bits)];
@@ -87,7 +88,7 @@ pub fn law_recast<T: LayoutLike>(a: &Plain, old_bits: i64, new_bits: i64) -> Law
     })
 }
 
-/// The common layout leads to indices 0, 1, 2, ... in both layouts.
+/// The common layout maps to the indices 0, 1, 2, ... in both layouts.
 pub fn law_max_common_layout<T: LayoutLike>(a: &Plain, b: &Plain) -> LawResult {
     judge("max_common_layout", &[("a", a), ("b", b)], |case| {
         let (left, right): (T, T) = (case.build(a)?, case.build(b)?);
@@ -107,8 +108,8 @@ pub fn law_max_common_layout<T: LayoutLike>(a: &Plain, b: &Plain) -> LawResult {
     })
 }
 
-/// The common vector is no longer than the run of indices that both layouts give the same
-/// coordinates; of one bijection with itself it is everything.
+/// The common vector is at most as long as the run of indices with equal coordinates in both
+/// layouts. For a bijection and itself it is the whole layout.
 pub fn law_max_common_vector<T: LayoutLike>(a: &Plain, b: &Plain) -> LawResult {
     judge("max_common_vector", &[("a", a), ("b", b)], |case| {
         let (left, right): (T, T) = (case.build(a)?, case.build(b)?);
@@ -125,13 +126,13 @@ pub fn law_max_common_vector<T: LayoutLike>(a: &Plain, b: &Plain) -> LawResult {
     })
 }
 
-/// What a swizzle does to an index, from its definition.
+/// The result of a swizzle, by its definition.
 fn swizzled(swizzle: Bits, index: i64) -> i64 {
     let mask = ((1i64 << swizzle.bits) - 1) << swizzle.base;
     index ^ ((index >> swizzle.shift) & mask)
 }
 
-/// A swizzle is what its definition says, its own inverse, and permutes each of its periods.
+/// A swizzle equals its definition, is its own inverse, and permutes each of its periods.
 pub fn law_swizzle<T: LayoutLike>(swizzle: Bits, index: i64) -> LawResult {
     judge("swizzle", &[("swizzle", &swizzle), ("index", &index)], |case| {
         let apply = |index| case.must("swizzle", T::swizzle(swizzle, index));
@@ -148,7 +149,7 @@ pub fn law_swizzle<T: LayoutLike>(swizzle: Bits, index: i64) -> LawResult {
     })
 }
 
-/// A layout under a swizzle is the layout, then the offset, then the swizzle.
+/// A swizzled layout applies the layout, then adds the offset, then applies the swizzle.
 pub fn law_swizzled_eval<T: LayoutLike>(swizzle: Bits, offset: i64, a: &Plain) -> LawResult {
     judge("swizzled_eval", &[("swizzle", &swizzle), ("offset", &offset), ("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -161,7 +162,7 @@ pub fn law_swizzled_eval<T: LayoutLike>(swizzle: Bits, offset: i64, a: &Plain) -
     })
 }
 
-/// A swizzle is what its definition says at any index, and applied twice it changes nothing.
+/// A swizzle equals its definition at any index, and applying it twice is the identity.
 pub fn law_swizzle_involution<T: LayoutLike>(swizzle: Bits, index: i64) -> LawResult {
     judge("swizzle_involution", &[("swizzle", &swizzle), ("index", &index)], |case| {
         let moved = case.must("swizzle", T::swizzle(swizzle, index))?;
@@ -171,7 +172,7 @@ pub fn law_swizzle_involution<T: LayoutLike>(swizzle: Bits, index: i64) -> LawRe
     })
 }
 
-/// A swizzle permutes each of its periods: the one that `index` lies in.
+/// A swizzle permutes the period of `index`.
 pub fn law_swizzle_bijection<T: LayoutLike>(swizzle: Bits, index: i64) -> LawResult {
     judge("swizzle_bijection", &[("swizzle", &swizzle), ("index", &index)], |case| {
         let period = 1i64 << (swizzle.bits + swizzle.base + swizzle.shift);
@@ -203,7 +204,7 @@ pub fn law_swizzle_bijection<T: LayoutLike>(swizzle: Bits, index: i64) -> LawRes
     })
 }
 
-/// Elements of another width are moved with the memory that they lie in.
+/// A recast swizzle moves elements of another width together with their memory.
 pub fn law_swizzle_recast<T: LayoutLike>(swizzle: Bits, old_bits: u32, new_bits: u32) -> LawResult {
     let inputs: [(&'static str, &dyn std::fmt::Display); 3] =
         [("swizzle", &swizzle), ("old bits", &old_bits), ("new bits", &new_bits)];
@@ -217,8 +218,8 @@ pub fn law_swizzle_recast<T: LayoutLike>(swizzle: Bits, old_bits: u32, new_bits:
         };
         let reach = small.bits + small.base + small.shift;
         case.holds("the swizzle reaches no further than 30 bits", reach <= 30)?;
-        // Its three fields are seen in one period; its ends and some places between will do for a
-        // long one.
+        // One period shows all three fields. For a long period its ends and some indices between
+        // are sufficient.
         let period = 1i64 << reach;
         let step = (period / 4096).max(1) | 1;
         for i in (0..period).step_by(step as usize) {
@@ -229,8 +230,8 @@ pub fn law_swizzle_recast<T: LayoutLike>(swizzle: Bits, old_bits: u32, new_bits:
     })
 }
 
-/// A layout under a swizzle composed with another: the inner layout, the outer one, the offset,
-/// then the swizzle.
+/// A composition with a swizzled layout applies the inner layout, the outer layout, the offset and
+/// the swizzle, in this order.
 pub fn law_swizzled_composition<T: LayoutLike>(
     swizzle: Bits,
     offset: i64,

@@ -1,6 +1,6 @@
-//! Composition, and what is made of it: reshaping, reading data by threads.
+//! Laws of composition, reshaping and thread-value layouts.
 //!
-//! Invariant: a point is judged only where the inner index lies inside the outer layout; beyond it
+//! Invariant: a point is checked only if the inner index is within the outer layout. Beyond it,
 //! libraries extend their functions differently.
 
 use crate::kit::error::{Case, Demand, LawResult, Stop, judge, judge_as};
@@ -20,7 +20,8 @@ pub fn law_composition<T: LayoutLike>(outer: &Plain, inner: &Plain, demand: Dema
     })
 }
 
-/// `values` are those of `outer` after `inner`; `shape` refines that of `inner`.
+/// Requires that `values` are those of `outer` after `inner`, and that `shape` refines the shape of
+/// `inner`.
 fn composed(
     case: &Case<'_>,
     shape: &IntTuple<i64>,
@@ -49,8 +50,8 @@ pub(super) fn refines(a: &IntTuple<i64>, b: &IntTuple<i64>) -> bool {
     }
 }
 
-/// Composition by mode composes each mode with its own layout. A mode whose tiler keeps it stays as
-/// it is; modes that no tiler reaches may stay or go.
+/// Composition by mode composes each mode with its own layout. A mode with [`Tiling::Keep`] stays
+/// unchanged. Modes beyond the tiler may stay or be dropped.
 pub fn law_composition_by_mode<T: LayoutLike>(outer: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     judge("composition_by_mode", &[("outer", outer), ("tiler", tiler)], |case| {
         let tiling: Tiling<T> = case.must("build", tiler.build())?;
@@ -71,7 +72,7 @@ pub fn law_composition_by_mode<T: LayoutLike>(outer: &Plain, tiler: &Tiling<Plai
     })
 }
 
-/// Another shape does not change the function.
+/// A new shape does not change the function.
 pub fn law_with_shape<T: LayoutLike>(a: &Plain, shape: &IntTuple<i64>) -> LawResult {
     judge("with_shape", &[("a", a), ("shape", shape)], |case| {
         let built: T = case.build(a)?;
@@ -81,14 +82,14 @@ pub fn law_with_shape<T: LayoutLike>(a: &Plain, shape: &IntTuple<i64>) -> LawRes
     })
 }
 
-/// A tile read through a thread-value layout: every thread finds its elements, and where the layout
-/// is injective the right inverse tells for each element its thread and value.
+/// A thread-value layout composed with the layout of a tile gives every thread its elements. If the
+/// layout is injective, the right inverse gives the thread and value of each element.
 pub fn law_thread_value<T: LayoutLike>(tv: &ThreadValue) -> LawResult {
     let layout = &tv.layout;
     judge("thread_value", &[("tile", &tv.tile), ("thread-value layout", layout)], |case| {
         let built: T = case.build(layout)?;
         let values = case.values(layout)?;
-        // The elements of the tile, kept row-major.
+        // The elements of the tile in row-major order.
         let mut next = 1;
         let mut data: Vec<(i64, i64)> = tv.tile.flatten().iter().map(|&e| (e, 0)).collect();
         for leaf in data.iter_mut().rev() {
@@ -105,7 +106,7 @@ pub fn law_thread_value<T: LayoutLike>(tv: &ThreadValue) -> LawResult {
                 case.point(what, || element.to_string(), *found.unwrap_or(&-1), element as i64)?;
             }
         }
-        // Column-major data is the tile's own order: a composition that always exists.
+        // Column-major data has the order of the tile, so the composition always exists.
         let column = Plain::new(tv.tile.clone(), col_major(&tv.tile));
         let column_values = case.values(&column)?;
         let tile: T = case.build(&column)?;
@@ -114,7 +115,7 @@ pub fn law_thread_value<T: LayoutLike>(tv: &ThreadValue) -> LawResult {
         let wanted: Vec<i64> = values.iter().map(|&i| column_values[i as usize]).collect();
         case.agree("the element of a thread", &found, &wanted)?;
         case.holds("the rank stays", c.shape.rank() == layout.shape.rank())?;
-        // Through row-major data the function may be no layout; if it is, it is exact.
+        // With row-major data the function may not be a layout. If it is, it must be exact.
         let rows: T = case.build(&data)?;
         let by_thread = rows.composition(&Tiling::Layout(built));
         if let crate::kit::Answer::Got(found) = by_thread {

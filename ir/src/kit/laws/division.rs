@@ -1,7 +1,7 @@
-//! Division: a layout split into tiles and what iterates over them.
+//! Laws of division: a layout split into tiles and a layout that iterates over them.
 //!
-//! Invariant: what the rest of a division walks over is found by enumeration: the smallest index
-//! that no tile before has covered begins the next tile.
+//! Invariant: the expected positions of tiles are found by enumeration: the next tile begins at the
+//! smallest index that no tile before covers.
 
 use crate::kit::answer::Answer;
 use crate::kit::error::{Case, LawResult, Stop, judge};
@@ -9,8 +9,8 @@ use crate::kit::like::LayoutLike;
 use crate::kit::plain::Plain;
 use crate::kit::tiling::Tiling;
 
-/// The first `count` shifts under which the image covers each index at most once, smallest first,
-/// each beginning at the smallest index that is free; `None` beyond `limit`, or where tiles
+/// The first `count` shifts of the image, in increasing order. Each shifted image begins at the
+/// smallest free index, and they do not overlap. `None` if an index exceeds `limit`, or if tiles
 /// collide.
 pub(super) fn shifts(image: &[i64], count: usize, limit: usize) -> Option<Vec<i64>> {
     let mut covered = vec![];
@@ -37,7 +37,7 @@ pub(super) fn shifts(image: &[i64], count: usize, limit: usize) -> Option<Vec<i6
     Some(shifts)
 }
 
-/// The indices of a layout, each once.
+/// The distinct indices of a layout.
 pub(super) fn image(values: &[i64]) -> Vec<i64> {
     let mut image = values.to_vec();
     image.sort_unstable();
@@ -45,7 +45,7 @@ pub(super) fn image(values: &[i64]) -> Vec<i64> {
     image
 }
 
-/// `divided` is (`whole` after `tile`, rest), the tiles covering `whole` once.
+/// Requires that `divided` is (`whole` after `tile`, rest), and that the tiles cover `whole` once.
 fn divided(case: &Case<'_>, divided: &Plain, whole: &Plain, tile: &Plain) -> Result<(), Stop> {
     let halves = divided.modes();
     case.same("the rank of (tile, rest)", &halves.len(), &2)?;
@@ -64,8 +64,8 @@ fn divided(case: &Case<'_>, divided: &Plain, whole: &Plain, tile: &Plain) -> Res
     case.agree("the element of (tile, rest)", &case.values(divided)?, &wanted)
 }
 
-/// Division by a layout, or by mode: each divided mode is (tile, rest); the tile mode is the mode
-/// after the tile, and the tiles cover the mode, each element once where the tile is injective.
+/// Division by a layout or by mode: each divided mode is (tile, rest). The tile mode is the mode
+/// after the tile. The tiles cover the mode, each element once if the tile is injective.
 pub fn law_logical_divide<T: LayoutLike>(whole: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     judge("logical_divide", &[("whole", whole), ("tiler", tiler)], |case| {
         let tiling: Tiling<T> = case.must("build", tiler.build())?;
@@ -79,7 +79,7 @@ pub fn law_logical_divide<T: LayoutLike>(whole: &Plain, tiler: &Tiling<Plain>) -
     })
 }
 
-/// Judges each mode that has a tile; the others are unchanged.
+/// Checks each mode that has a tile. The others must be unchanged.
 pub(super) fn by_mode(
     case: &Case<'_>,
     result: &Plain,
@@ -98,25 +98,25 @@ pub(super) fn by_mode(
     Ok(())
 }
 
-/// Zipped division is logical division with the tiles gathered before the rests.
+/// Zipped division is logical division with the tiles before the rests.
 pub fn law_zipped_divide<T: LayoutLike>(whole: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     rearranged("zipped_divide", whole, tiler, T::logical_divide, T::zipped_divide, true)
 }
 
-/// Tiled division is zipped division with the rests each a mode.
+/// Tiled division is zipped division with each rest as a mode.
 pub fn law_tiled_divide<T: LayoutLike>(whole: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     rearranged("tiled_divide", whole, tiler, T::logical_divide, T::tiled_divide, true)
 }
 
-/// Flat division is zipped division with tiles and rests each a mode.
+/// Flat division is zipped division with each tile and each rest as a mode.
 pub fn law_flat_divide<T: LayoutLike>(whole: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     rearranged("flat_divide", whole, tiler, T::logical_divide, T::flat_divide, false)
 }
 
 type Operation<T> = fn(&T, &Tiling<T>) -> Answer<T>;
 
-/// `operation` has the halves of `logical` in another order: all first halves, then all second ones
-/// and the modes without a tiler. With `gathered`, the first halves are one mode.
+/// Requires that `operation` has the halves of `logical` in another order: all first halves, then
+/// all second halves and the modes without a tiler. With `gathered`, the first halves are one mode.
 pub(super) fn rearranged<T: LayoutLike>(
     law: &'static str,
     whole: &Plain,
@@ -139,7 +139,7 @@ pub(super) fn rearranged<T: LayoutLike>(
                             first.push(a.clone());
                             second.push(b.clone());
                         }
-                        // Where a mode that is kept goes is for each library to say.
+                        // Libraries may place a kept mode as they like.
                         (Some(Tiling::Keep), _) => return Ok(()),
                         _ => second.push(mode),
                     }
@@ -148,7 +148,7 @@ pub(super) fn rearranged<T: LayoutLike>(
             }
             _ => match halved.modes().as_slice() {
                 [a, b] => (vec![a.clone()], vec![b.clone()]),
-                _ => return Ok(()), // The law of the logical operation is broken.
+                _ => return Ok(()), // The law of the logical operation reports this.
             },
         };
         let halves = [Plain::concat(&first), Plain::concat(&second)];

@@ -1,6 +1,6 @@
-//! Evaluation, and the operations that keep the function: coalesce, filter, flatten.
+//! Laws of evaluation and of the operations that keep the function: coalesce, filter, flatten.
 //!
-//! Invariant: every operation here is total, so a refusal breaks its law.
+//! Invariant: these operations are total, so a refusal breaks a law.
 
 use crate::kit::answer::Answer;
 use crate::kit::error::{LawResult, judge};
@@ -8,7 +8,7 @@ use crate::kit::like::LayoutLike;
 use crate::kit::plain::{Plain, col_major};
 use crate::tuple::IntTuple;
 
-/// A layout is read back as it was built: strides of extent 1 aside.
+/// A layout that is built and read back is unchanged, except for strides of extent 1.
 pub fn law_build<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("build", &[("a", a)], |case| {
         let built = T::build(&a.shape, &a.stride);
@@ -18,7 +18,7 @@ pub fn law_build<T: LayoutLike>(a: &Plain) -> LawResult {
     })
 }
 
-/// Evaluation at an index is that of shape and stride.
+/// Evaluation at an index agrees with shape and stride.
 pub fn law_eval<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("eval", &[("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -30,8 +30,8 @@ pub fn law_eval<T: LayoutLike>(a: &Plain) -> LawResult {
     })
 }
 
-/// Evaluation at a coordinate is that of shape and stride: at full coordinates, at indices of whole
-/// modes, and at one index.
+/// Evaluation at a coordinate agrees with shape and stride: at full coordinates, at indices of
+/// whole modes, and at one index.
 pub fn law_eval_at<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("eval_at", &[("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -66,8 +66,8 @@ fn digits(i: i64, shape: &IntTuple<i64>, radix: &IntTuple<i64>, depth: usize) ->
     }
 }
 
-/// Coalescing keeps the function and is flat; it never has more leaves; twice is once; no two
-/// leaves that continue each other are left.
+/// Coalescing keeps the function. The result is flat, has no more leaves than before, and none that
+/// continue each other. Coalescing again changes nothing.
 pub fn law_coalesce<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("coalesce", &[("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -86,7 +86,7 @@ pub fn law_coalesce<T: LayoutLike>(a: &Plain) -> LawResult {
     })
 }
 
-/// Coalescing by a profile does so mode by mode.
+/// Coalescing by a profile coalesces mode by mode.
 pub fn law_coalesce_by<T: LayoutLike>(a: &Plain, profile: &IntTuple<i64>) -> LawResult {
     judge("coalesce_by", &[("a", a), ("profile", profile)], |case| {
         let built: T = case.build(a)?;
@@ -114,7 +114,7 @@ fn parts(a: &Plain, profile: &IntTuple<i64>, found: &mut Vec<Plain>) {
     }
 }
 
-/// Filtering leaves the function of the leaves that are not broadcast: the same image.
+/// Filtering keeps the function of the leaves with a non-zero stride, and so the image.
 pub fn law_filter<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("filter", &[("a", a)], |case| {
         let built: T = case.build(a)?;

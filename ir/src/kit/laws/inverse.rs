@@ -1,13 +1,14 @@
-//! Complement, inverses, nullspace.
+//! Laws of complement, inverses and nullspace.
 //!
-//! Invariant: inverses are judged on the image only; what they do elsewhere is not asked.
+//! Invariant: inverses are only checked on the image.
 
 use crate::kit::error::{Demand, LawResult, judge, judge_as};
 use crate::kit::like::LayoutLike;
 use crate::kit::plain::{Plain, distinct};
 
-/// The complement is ordered and meets the image in 0 only; sums of an index of each are all
-/// different, and where the strides nest they cover everything below `cotarget`.
+/// The complement is ordered, and its image shares only 0 with the image of the layout. All sums of
+/// one index of each are different. If the strides nest, the sums cover all indices below
+/// `cotarget`.
 pub fn law_complement<T: LayoutLike>(a: &Plain, cotarget: i64, demand: Demand) -> LawResult {
     judge_as("complement", demand, &[("a", a), ("cotarget", &cotarget)], |case| {
         let built: T = case.build(a)?;
@@ -23,7 +24,7 @@ pub fn law_complement<T: LayoutLike>(a: &Plain, cotarget: i64, demand: Demand) -
         image.sort_unstable();
         image.dedup();
         if image.len() * rest.len() > crate::kit::MAX_POINTS {
-            return Ok(()); // Too many sums to enumerate; the order was checked.
+            return Ok(()); // Too many sums to enumerate; only the order is checked.
         }
         let mut sums: Vec<i64> =
             rest.iter().flat_map(|r| image.iter().map(move |i| i + r)).collect();
@@ -45,7 +46,7 @@ pub fn law_complement<T: LayoutLike>(a: &Plain, cotarget: i64, demand: Demand) -
     })
 }
 
-/// `a(r(i)) == i` for every `i`; a bijection is inverted whole.
+/// `a(r(i)) == i` for every `i`. For a bijection, `r` is the full inverse.
 pub fn law_right_inverse<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("right_inverse", &[("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -66,7 +67,7 @@ pub fn law_right_inverse<T: LayoutLike>(a: &Plain) -> LawResult {
     })
 }
 
-/// `a(l(a(i))) == a(i)` for every `i`: an injective layout is undone.
+/// `a(l(a(i))) == a(i)` for every `i`: `l` inverts an injective layout.
 pub fn law_left_inverse<T: LayoutLike>(a: &Plain, demand: Demand) -> LawResult {
     judge_as("left_inverse", demand, &[("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -75,7 +76,7 @@ pub fn law_left_inverse<T: LayoutLike>(a: &Plain, demand: Demand) -> LawResult {
         for (i, &index) in values.iter().enumerate() {
             let at = match usize::try_from(index).ok().and_then(|index| inverse.get(index)) {
                 Some(&at) => Some(at),
-                // The last mode goes on beyond the table.
+                // The last mode continues beyond the table.
                 None => l.at(&crate::tuple::IntTuple::Leaf(index)),
             };
             let found = at.and_then(|at| values.get(usize::try_from(at).ok()?)).copied();
@@ -85,8 +86,8 @@ pub fn law_left_inverse<T: LayoutLike>(a: &Plain, demand: Demand) -> LawResult {
     })
 }
 
-/// The nullspace holds different coordinates, all of index 0, one for each choice of the stride-0
-/// leaves.
+/// The nullspace consists of different coordinates, all with index 0, one for each choice of the
+/// stride-0 leaves.
 pub fn law_nullspace<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("nullspace", &[("a", a)], |case| {
         let built: T = case.build(a)?;

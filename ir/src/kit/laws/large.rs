@@ -1,9 +1,9 @@
-//! Layouts whose sizes and indices do not fit 32 bits, judged at chosen coordinates.
+//! Laws of layouts whose sizes and indices exceed 32 bits, checked at selected coordinates.
 //!
-//! Invariant: nothing is enumerated. What a layout has at a coordinate is computed digit by digit
-//! in 128 bits ([`Plain::index`]), what it should have from the operands in the same way.
-//! Invariant: the coordinates follow from the size alone, so that a failure repeats: the ends of
-//! every leaf, the neighbors of 2^31, 2^32 and 2^53, and some that are spread over all.
+//! Invariant: nothing is enumerated. The index at a coordinate is computed digit by digit in 128
+//! bits ([`Plain::index`]), and the expected index is computed from the operands in the same way.
+//! Invariant: the coordinates follow from the size alone, so failures are reproducible: the ends of
+//! every leaf, the neighbors of 2^31, 2^32 and 2^53, and some spread over the whole range.
 
 use crate::kit::error::{Case, LawResult, Stop, judge};
 use crate::kit::like::LayoutLike;
@@ -11,10 +11,10 @@ use crate::kit::plain::{Plain, col_major};
 use crate::kit::tiling::Tiling;
 use crate::tuple::IntTuple;
 
-/// How many coordinates are spread over all.
+/// The number of coordinates that are spread over the whole range.
 const SPREAD: u64 = 24;
 
-/// The coordinates of `a` to look at, each once.
+/// The distinct coordinates of `a` to check.
 fn samples(a: &Plain) -> Vec<i64> {
     let size = a.total().unwrap_or(1);
     let mut at = vec![0, 1, 2, size / 2, size - 1];
@@ -26,7 +26,7 @@ fn samples(a: &Plain) -> Vec<i64> {
     for bits in [31, 32, 53] {
         at.extend([(1i64 << bits) - 1, 1 << bits, (1 << bits) + 1]);
     }
-    // Odd multiples of the golden ratio's bits: no stride meets all of them.
+    // Odd multiples of the bits of the golden ratio: no stride divides all of them.
     let spread = |k: u64| (k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 2) as i64 % size;
     at.extend((1..=SPREAD).map(spread));
     at.retain(|at| (0..size).contains(at));
@@ -35,13 +35,14 @@ fn samples(a: &Plain) -> Vec<i64> {
     at
 }
 
-/// Both have the same function, at the coordinates of `wanted` that are looked at.
+/// Requires that both are equal functions at the selected coordinates of `wanted`.
 fn agree(case: &Case<'_>, what: &str, found: &Plain, wanted: &Plain) -> Result<(), Stop> {
     case.same("the size", &count(case, found)?, &count(case, wanted)?)?;
     follow(case, what, found, wanted, |i| wanted.index(i))
 }
 
-/// `found` has at the coordinates of `over` what `wanted` says, where it says something.
+/// Requires that `found` has the expected value at the selected coordinates of `over`, where there
+/// is one.
 fn follow(
     case: &Case<'_>,
     what: &str,
@@ -64,7 +65,7 @@ fn count(case: &Case<'_>, a: &Plain) -> Result<i64, Stop> {
     a.total().ok_or_else(|| case.broken("the size", None, &"no size", &wanted))
 }
 
-/// A large layout is read back as it was built: strides of extent 1 aside.
+/// A large layout that is built and read back is unchanged, except for strides of extent 1.
 pub fn law_build_large<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("build_large", &[("a", a)], |case| {
         let back = case.large("build", T::build(&a.shape, &a.stride))?;
@@ -73,7 +74,7 @@ pub fn law_build_large<T: LayoutLike>(a: &Plain) -> LawResult {
     })
 }
 
-/// Evaluation of a large layout at an index is that of shape and stride.
+/// Evaluation of a large layout at an index agrees with shape and stride.
 pub fn law_eval_large<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("eval_large", &[("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -85,7 +86,7 @@ pub fn law_eval_large<T: LayoutLike>(a: &Plain) -> LawResult {
     })
 }
 
-/// Evaluation of a large layout at a full coordinate is that of shape and stride.
+/// Evaluation of a large layout at a full coordinate agrees with shape and stride.
 pub fn law_eval_at_large<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("eval_at_large", &[("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -110,7 +111,7 @@ fn digits(i: i64, shape: &IntTuple<i64>, radix: &IntTuple<i64>) -> IntTuple<i64>
     }
 }
 
-/// Coalescing a large layout keeps the function and is flat.
+/// Coalescing a large layout keeps the function, and the result is flat.
 pub fn law_coalesce_large<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("coalesce_large", &[("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -130,7 +131,7 @@ pub fn law_flatten_large<T: LayoutLike>(a: &Plain) -> LawResult {
     })
 }
 
-/// Filtering a large layout leaves the function of the leaves that are not broadcast.
+/// Filtering a large layout keeps the function of the leaves with a non-zero stride.
 pub fn law_filter_large<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("filter_large", &[("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -156,9 +157,8 @@ pub fn law_composition_large<T: LayoutLike>(outer: &Plain, inner: &Plain) -> Law
     })
 }
 
-/// The complement of a large layout whose strides nest: the leaves of both together, sorted by
-/// stride, count through an interval without gap or overlap, which reaches `cotarget`; and it is
-/// ordered.
+/// The complement of a large layout whose strides nest is ordered. The leaves of both together,
+/// sorted by stride, count through an interval without gaps or overlaps, which reaches `cotarget`.
 pub fn law_complement_large<T: LayoutLike>(a: &Plain, cotarget: i64) -> LawResult {
     judge("complement_large", &[("a", a), ("cotarget", &cotarget)], |case| {
         let built: T = case.build(a)?;
@@ -176,7 +176,7 @@ pub fn law_complement_large<T: LayoutLike>(a: &Plain, cotarget: i64) -> LawResul
     })
 }
 
-/// `a(r(i)) == i` for a large bijection, inverted whole.
+/// `a(r(i)) == i` for a large bijection and its full inverse.
 pub fn law_right_inverse_large<T: LayoutLike>(a: &Plain) -> LawResult {
     judge("right_inverse_large", &[("a", a)], |case| {
         let built: T = case.build(a)?;
@@ -195,7 +195,7 @@ pub fn law_left_inverse_large<T: LayoutLike>(a: &Plain) -> LawResult {
     })
 }
 
-/// `second(first(i)) == i` at the coordinates of `over`.
+/// Requires `second(first(i)) == i` at the selected coordinates of `over`.
 fn undone(
     case: &Case<'_>,
     what: &str,
@@ -210,8 +210,8 @@ fn undone(
     Ok(())
 }
 
-/// Division of a large layout: the first mode is `whole` after the tile, the second `whole` after
-/// what the tile leaves out.
+/// Division of a large layout: the first mode is `whole` after the tile, the second one is `whole`
+/// after the complement of the tile.
 pub fn law_logical_divide_large<T: LayoutLike>(whole: &Plain, tile: &Plain) -> LawResult {
     judge("logical_divide_large", &[("whole", whole), ("tile", tile)], |case| {
         let tiling: Tiling<T> = Tiling::Layout(case.build(tile)?);
@@ -227,8 +227,8 @@ pub fn law_logical_divide_large<T: LayoutLike>(whole: &Plain, tile: &Plain) -> L
     })
 }
 
-/// Products with a large block: the first mode is the block, the second walks over what the block
-/// leaves out as the tiler does.
+/// Product of a large block: the first mode is the block, the second one iterates over the
+/// complement of the block in the order of the tiler.
 pub fn law_logical_product_large<T: LayoutLike>(block: &Plain, tiler: &Plain) -> LawResult {
     judge("logical_product_large", &[("block", block), ("tiler", tiler)], |case| {
         let tiling: Tiling<T> = Tiling::Layout(case.build(tiler)?);
@@ -243,9 +243,8 @@ pub fn law_logical_product_large<T: LayoutLike>(block: &Plain, tiler: &Plain) ->
     })
 }
 
-/// The smallest indices that a layout whose strides nest leaves out, and that sums with its own
-/// reach each index up to `size` once: the digits between its leaves, the last of them without
-/// bound.
+/// The complement of a layout whose strides nest: each index up to `size` is a sum of an index of
+/// each, once. Its leaves are the digits between the leaves of `a`; the last one is unbounded.
 fn left_out(a: &Plain, size: i64) -> Option<Plain> {
     a.gaps()?;
     let mut leaves = a.leaves();
@@ -260,8 +259,7 @@ fn left_out(a: &Plain, size: i64) -> Option<Plain> {
     Some(Plain::flat(&digits))
 }
 
-/// Groups of `n` elements of a large layout, and `n` parts of each element: both are exact
-/// multiples.
+/// Upcast and downcast of a large layout by `n`, where both are exact.
 pub fn law_cast_large<T: LayoutLike>(a: &Plain, n: i64) -> LawResult {
     judge("cast_large", &[("a", a), ("n", &n)], |case| {
         let built: T = case.build(a)?;
@@ -272,10 +270,10 @@ pub fn law_cast_large<T: LayoutLike>(a: &Plain, n: i64) -> LawResult {
     })
 }
 
-/// The first part of every element of `large` lies at `n` times its index in `small`.
+/// Requires that the first part of every element of `large` lies at `n` times its index in `small`.
 fn same_elements(case: &Case<'_>, small: &Plain, large: &Plain, n: i64) -> Result<(), Stop> {
     case.holds("shapes are nested alike", small.shape.congruent(&large.shape))?;
-    // The same coordinate in `small`, leaf by leaf: its extents are multiples.
+    // The coordinate in `small`, leaf by leaf: its extents are multiples.
     let times: Vec<_> = small.leaves().into_iter().zip(large.leaves()).collect();
     let divides = times.iter().all(|((small, _), (large, _))| *large > 0 && small % large == 0);
     case.holds("an extent divides that of smaller elements", divides)?;

@@ -1,12 +1,13 @@
-//! The laws of layout algebra, each a function over plain operands and a library under test.
+//! The laws of layout algebra. Each is a function of plain operands and of a library under test.
 //!
-//! Operands are built in the library, its results read back as shape and stride and judged by
-//! tables ([`Plain::values`](super::Plain::values)), never by an algebra.
+//! A law builds the operands in the library and reads the result back as shape and stride. It
+//! checks the result against tables ([`Plain::values`](super::Plain::values)), never against an
+//! algebra.
 //!
-//! Invariant: a law asks of admissible operands an answer, and of every answer that it is exact.
-//! Where libraries differ for good reasons (the nesting of a result, functions beyond their size),
-//! it asks nothing. Invariant: a result with more than [`MAX_POINTS`](super::MAX_POINTS)
-//! coordinates counts as wrong: the strategies make no operands that have one.
+//! Invariant: a law demands an answer for valid operands, and an exact one. It makes no demands
+//! where libraries differ for good reasons (the nesting of a result, functions beyond their size).
+//! Invariant: a result with more than [`MAX_POINTS`](super::MAX_POINTS) coordinates is wrong,
+//! because the strategies generate no operands with such results.
 
 mod bits;
 mod composition;

@@ -1,14 +1,14 @@
-//! Regrouping: group, concatenate, slice and dice.
+//! Laws of regrouping: group, concatenate, slice and dice.
 //!
-//! Invariant: leaves keep their extents, strides and order; only the nesting changes, or which are
-//! there.
+//! Invariant: leaves keep their extents, strides and order. Only the nesting or the selection of
+//! leaves changes.
 
 use crate::kit::error::{LawResult, judge};
 use crate::kit::like::LayoutLike;
 use crate::kit::plain::Plain;
 use crate::tuple::IntTuple;
 
-/// Grouping gathers a range of modes into one and leaves the function.
+/// Grouping combines a range of modes into one and keeps the function.
 pub fn law_group<T: LayoutLike>(a: &Plain, begin: usize, end: usize) -> LawResult {
     judge("group", &[("a", a), ("begin", &begin), ("end", &end)], |case| {
         let built: T = case.build(a)?;
@@ -20,7 +20,8 @@ pub fn law_group<T: LayoutLike>(a: &Plain, begin: usize, end: usize) -> LawResul
     })
 }
 
-/// Concatenated layouts are the modes of the result; its index is the sum of theirs.
+/// The modes of a concatenation are the concatenated layouts. Its index is the sum of their
+/// indices.
 pub fn law_concat<T: LayoutLike>(a: &Plain, b: &Plain) -> LawResult {
     judge("concat", &[("a", a), ("b", b)], |case| {
         let both = [case.build::<T>(a)?, case.build::<T>(b)?];
@@ -32,7 +33,7 @@ pub fn law_concat<T: LayoutLike>(a: &Plain, b: &Plain) -> LawResult {
     })
 }
 
-/// The parts of a layout by whether the coordinate leaves them open.
+/// The parts of a layout, separated into holes and fixed parts of the coordinate.
 fn split(a: &Plain, coord: &IntTuple<Option<i64>>, open: &mut Vec<Plain>, fixed: &mut Vec<Plain>) {
     match coord {
         IntTuple::Leaf(None) => open.push(a.clone()),
@@ -47,7 +48,7 @@ fn text(coord: &IntTuple<Option<i64>>) -> String {
     coord.map(&mut |c| c.map_or("_".to_owned(), |c| c.to_string())).to_string()
 }
 
-/// A slice has the modes that the coordinate leaves open, in order.
+/// A slice has the modes with holes in the coordinate, in order.
 pub fn law_slice<T: LayoutLike>(a: &Plain, coord: &IntTuple<Option<i64>>) -> LawResult {
     judge("slice", &[("a", a), ("coord", &text(coord))], |case| {
         let built: T = case.build(a)?;
@@ -58,7 +59,8 @@ pub fn law_slice<T: LayoutLike>(a: &Plain, coord: &IntTuple<Option<i64>>) -> Law
     })
 }
 
-/// A dice has the modes that the coordinate fixes; with the slice it makes up the whole layout.
+/// A dice has the modes with numbers in the coordinate. Slice and dice together are the whole
+/// layout.
 pub fn law_dice<T: LayoutLike>(a: &Plain, coord: &IntTuple<Option<i64>>) -> LawResult {
     judge("dice", &[("a", a), ("coord", &text(coord))], |case| {
         let built: T = case.build(a)?;

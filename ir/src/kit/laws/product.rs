@@ -1,7 +1,8 @@
-//! Products: a layout repeated as another one says.
+//! Laws of products: a layout repeated at the positions of another layout.
 //!
-//! Invariant: where copies belong is found by enumeration: the `j`-th place is the smallest shift
-//! at which the block meets none of the places before, and copy `y` lies at place `tiler(y)`.
+//! Invariant: the expected positions of copies are found by enumeration: the `j`-th place is the
+//! smallest shift at which the block does not overlap the places before, and copy `y` lies at place
+//! `tiler(y)`.
 
 use super::division::{by_mode, image, rearranged, shifts};
 use crate::kit::answer::Answer;
@@ -10,8 +11,8 @@ use crate::kit::like::LayoutLike;
 use crate::kit::plain::{MAX_POINTS, Plain, distinct};
 use crate::kit::tiling::Tiling;
 
-/// `values` at `at(x, y)` are copy `y` of the block at `x`; copies keep clear of each other and lie
-/// in the places that the tiler says.
+/// Requires that the value at `at(x, y)` is copy `y` of the block at `x`, that copies do not
+/// overlap, and that they lie at the places of the tiler.
 fn copies(
     case: &Case<'_>,
     values: &[i64],
@@ -48,7 +49,7 @@ fn multiplied(case: &Case<'_>, p: &Plain, block: &Plain, tiler: &Plain) -> Resul
     copies(case, &case.values(p)?, block, tiler, |x, y| x + n * y)
 }
 
-/// A product has the block as mode 0; mode 1 walks over copies of it, in the order of the tiler.
+/// Mode 0 of a product is the block. Mode 1 iterates over copies of it, in the order of the tiler.
 pub fn law_logical_product<T: LayoutLike>(block: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     judge("logical_product", &[("block", block), ("tiler", tiler)], |case| {
         let tiling: Tiling<T> = case.must("build", tiler.build())?;
@@ -62,27 +63,27 @@ pub fn law_logical_product<T: LayoutLike>(block: &Plain, tiler: &Tiling<Plain>) 
     })
 }
 
-/// The zipped product is the logical product with the blocks gathered before the copies.
+/// The zipped product is the logical product with the blocks before the copies.
 pub fn law_zipped_product<T: LayoutLike>(block: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     rearranged("zipped_product", block, tiler, T::logical_product, T::zipped_product, true)
 }
 
-/// The tiled product is the zipped product with the copies each a mode.
+/// The tiled product is the zipped product with each group of copies as a mode.
 pub fn law_tiled_product<T: LayoutLike>(block: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     rearranged("tiled_product", block, tiler, T::logical_product, T::tiled_product, true)
 }
 
-/// The flat product is the zipped product with blocks and copies each a mode.
+/// The flat product is the zipped product with each block mode and each group of copies as a mode.
 pub fn law_flat_product<T: LayoutLike>(block: &Plain, tiler: &Tiling<Plain>) -> LawResult {
     rearranged("flat_product", block, tiler, T::logical_product, T::flat_product, false)
 }
 
-/// The blocked product is the product in which mode `k` runs through the block first.
+/// The blocked product is the product in which the block varies fastest in mode `k`.
 pub fn law_blocked_product<T: LayoutLike>(block: &Plain, tiler: &Plain) -> LawResult {
     zipped_modes("blocked_product", block, tiler, T::blocked_product, true)
 }
 
-/// The raked product is the product in which mode `k` runs through the copies first.
+/// The raked product is the product in which the copies vary fastest in mode `k`.
 pub fn law_raked_product<T: LayoutLike>(block: &Plain, tiler: &Plain) -> LawResult {
     zipped_modes("raked_product", block, tiler, T::raked_product, false)
 }
@@ -117,7 +118,7 @@ fn zipped_modes<T: LayoutLike>(
     })
 }
 
-/// A shape filled with copies of a bijective block, one behind the other, first mode first.
+/// A shape filled with consecutive copies of a bijective block, first mode first.
 pub fn law_tile_to_shape<T: LayoutLike>(
     block: &Plain,
     shape: &crate::tuple::IntTuple<i64>,

@@ -1,6 +1,6 @@
-//! Relations of shapes: congruent, weakly congruent, compatible.
+//! Laws of relations between shapes: congruent, weakly congruent, compatible.
 //!
-//! Invariant: of the shapes given, each refines the one before, so that the relations hold along
+//! Invariant: each of the first three shapes refines the one before, so the relations hold along
 //! them.
 
 use super::composition::refines;
@@ -10,7 +10,7 @@ use crate::tuple::IntTuple;
 
 type Shape = IntTuple<i64>;
 
-/// Whether every tuple of `a` stands over one of the same rank in `b`.
+/// Whether every tuple of `a` has a counterpart of the same rank in `b`.
 fn deepens(a: &Shape, b: &Shape) -> bool {
     match (a, b) {
         (IntTuple::Leaf(_), _) => true,
@@ -21,13 +21,13 @@ fn deepens(a: &Shape, b: &Shape) -> bool {
     }
 }
 
-/// Compatibility is a partial order that holds from a shape to its refinements: reflexive,
-/// transitive, and both ways only between equal shapes.
+/// Compatibility is a partial order that holds from a shape to its refinements: it is reflexive and
+/// transitive, and holds both ways only between equal shapes.
 pub fn law_compatible<T: LayoutLike>(shapes: &[Shape; 4]) -> LawResult {
     related("compatible", shapes, T::compatible, refines, |a, b| a == b)
 }
 
-/// Weak congruence is a preorder that holds from a shape to its refinements; both ways it is
+/// Weak congruence is a preorder that holds from a shape to its refinements. Both ways it is
 /// congruence.
 pub fn law_weakly_congruent<T: LayoutLike>(shapes: &[Shape; 4]) -> LawResult {
     let both = |a: &Shape, b: &Shape| deepens(a, b) && deepens(b, a);

@@ -1,8 +1,8 @@
-//! Layouts some of whose strides are multiples of symbols: with values put in, a result is that of
-//! numbers.
+//! Laws of layouts whose strides may be multiples of symbols: after substitution, the result is
+//! that of numbers.
 //!
-//! Invariant: a library may refuse what it cannot decide without knowing the symbols; what it
-//! answers must hold for all values that are put in.
+//! Invariant: a library may refuse operands if the answer depends on the symbols. An answer must be
+//! correct for all substituted values.
 
 use crate::kit::answer::Answer;
 use crate::kit::error::{Case, Demand, LawResult, Stop, judge, judge_as};
@@ -15,7 +15,7 @@ fn build<T: LayoutLike>(case: &Case<'_>, a: &Symbolic) -> Result<T, Stop> {
     case.must("build_symbolic", T::build_symbolic(a))
 }
 
-/// The result, or that the library refused, which it may.
+/// The result, or the permitted refusal of the library.
 fn result<T: LayoutLike>(
     operation: &'static str,
     case: &mut Case<'_>,
@@ -24,7 +24,7 @@ fn result<T: LayoutLike>(
     case.answered(operation, answer)
 }
 
-/// With each choice of values the result has the indices that `wanted` counts.
+/// Requires that the result has the indices of `wanted` for each choice of values.
 fn for_all_values<T: LayoutLike>(
     case: &mut Case<'_>,
     result: &T,
@@ -40,7 +40,7 @@ fn for_all_values<T: LayoutLike>(
     Ok(())
 }
 
-/// A layout of symbols is, with values put in, the layout of these numbers.
+/// A symbolic layout with values substituted is the layout of these numbers.
 pub fn law_build_symbolic<T: LayoutLike>(a: &Symbolic) -> LawResult {
     judge("build_symbolic", &[("a", a)], |case| {
         let built: T = build(case, a)?;

@@ -1,12 +1,12 @@
-//! `means` blocks: what a generic spec computes, as a chain of specs on whole tensors.
+//! `means` blocks: the meaning of a generic spec, as a sequence of specs on whole tensors.
 //!
 //! A value of the block is an operand as it is when the spec begins, or the result of a step.
-//! Results have no memory: extents and types follow, floats being real numbers. A mode of extent 1
-//! is broadcast in a Move, in pointwise specs and in a Select. An output that is read before it is
-//! assigned is read as it was.
+//! Results have no memory; their extents and types are inferred, and floats are real numbers.
+//! Moves, pointwise specs and Selects broadcast modes of extent 1. An output that is read before it
+//! is assigned has its old value.
 //!
-//! - V0232 every output is assigned once, every result is read, and only operands are named.
-//! - V0221 nothing but specs without executors, views and constants stands in the block.
+//! - V0232 every output is assigned once, every result is read, and all names are operands.
+//! - V0221 the block contains only views, constants, and specs without executors.
 //! - V0207, V0208, V0217, V0218 types, extents, operands and attributes fit, as in a body.
 
 mod ranges;
@@ -27,26 +27,26 @@ use crate::span::Span;
 use crate::verify::no_literal;
 use std::collections::HashMap;
 
-/// What the block says so far.
+/// The resolved part of a block.
 struct Chain {
     means: Means,
-    /// What a name stands for at this place.
+    /// The current value of each name.
     names: HashMap<String, usize>,
-    /// Outputs of the spec, by name: their number, and where they were assigned.
+    /// The outputs of the spec by name: index, and place of the assignment.
     outputs: HashMap<String, (usize, Option<Span>)>,
-    /// Of each value the place of the name, and whether anything reads it.
+    /// For each value the place of its name, and whether it is read.
     seen: Vec<(Span, bool)>,
 }
 
 /// The operands of a step.
 struct Found {
     inputs: Vec<MeansInput>,
-    /// Those of tensors.
+    /// The inputs that are tensors.
     values: Vec<usize>,
 }
 
 impl Resolver {
-    /// Resolves the block of a spec whose head is resolved.
+    /// Resolves the `means` block of a spec whose head is resolved.
     pub(super) fn means(
         &mut self,
         spec: &ast::Spec,
@@ -58,9 +58,9 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Meaning,
                     spec.span,
-                    format!("a {} means what its name says", spec.kind),
+                    format!("a {} has a `means` block", spec.kind),
                 )
-                .label("only a generic `Spec` states what it means")
+                .label("its name already states its meaning")
                 .help("remove the `means` block, or write `Spec`"),
             );
         }
@@ -106,7 +106,7 @@ impl Resolver {
             if let Some(ty) = ty {
                 return fail(
                     Diagnostic::new(Code::Placement, ty.span, "a type in a `means` block")
-                        .help("remove it: types follow from the operands"),
+                        .help("remove it: the operands determine types"),
                 );
             }
             let mut steps = self.meant(stmt, target, value)?;
@@ -127,12 +127,12 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Meaning,
                     spec.outputs[i].span,
-                    format!("the `means` block does not say what {name} becomes"),
+                    format!("the `means` block does not assign {name}"),
                 )
                 .help(match named {
-                    true => format!("end it with a spec that gives {name}"),
-                    false => "name the operand, `%c = ..` before the spec, so that the block can \
-                              speak of it"
+                    true => format!("add a spec with the output {name}"),
+                    false => "name the operand before the spec, `%c = ..`, so that the block can \
+                              refer to it"
                         .to_owned(),
                 }),
             );
@@ -147,13 +147,13 @@ impl Resolver {
                     *span,
                     format!("nothing reads `%{}`", value.name.clone().unwrap_or_default()),
                 )
-                .help("remove it, or correct the name of what was to read it"),
+                .help("remove it, or correct the name in the step that should read it"),
             );
         }
         Ok((c.means, written))
     }
 
-    /// An operand of the spec as it is when the spec begins.
+    /// Adds an operand of the spec with its value when the spec begins.
     fn operand_value(&self, c: &mut Chain, view: &ast::View, t: TensorId) -> Fallible<()> {
         let name = &view.base.text;
         if !view.ops.is_empty() || c.names.contains_key(name) {
@@ -180,7 +180,7 @@ impl Resolver {
         let misplaced = |span: Span, what: &str, help: &str| {
             fail(
                 Diagnostic::new(Code::Placement, span, format!("{what} in a `means` block"))
-                    .label("the block holds specs on whole tensors, views and constants")
+                    .label("the block contains only specs on whole tensors, views and constants")
                     .help(help),
             )
         };
@@ -192,18 +192,18 @@ impl Resolver {
                 self.name_value(c, name, value)
             }
             ast::StmtKind::DataDef { .. } => {
-                misplaced(stmt.span, "a type", "remove it: types follow from the operands")
+                misplaced(stmt.span, "a type", "remove it: the operands determine types")
             }
             ast::StmtKind::Spec(spec) => {
                 if spec.exec.is_some() {
-                    let help = "remove `<<<..>>>`: nothing executes what a spec means";
+                    let help = "remove `<<<..>>>`: a meaning has no executor";
                     return misplaced(spec.span, "an executor", help);
                 }
                 if spec.means.is_some() || spec.body.is_some() {
                     return misplaced(
                         spec.span,
                         "a body",
-                        "remove it: the block says what, not how",
+                        "remove it: the block states the result, not the implementation",
                     );
                 }
                 if let Some(name) = &spec.name {
@@ -215,7 +215,7 @@ impl Resolver {
         }
     }
 
-    /// Binds a name to a result.
+    /// Binds a name to a value.
     fn name_value(&self, c: &mut Chain, name: &ast::Name, value: usize) -> Fallible<()> {
         let taken = c.names.contains_key(&name.text);
         if taken || self.scopes.get(Sigil::Data, &name.text).is_some() {
@@ -224,8 +224,8 @@ impl Resolver {
             return fail(
                 Diagnostic::new(Code::Redefined, name.span, format!("`%{text}` is defined twice"))
                     .help(match operand {
-                        true => "choose another name; each is assigned once",
-                        false => "choose another name; names in scope are never hidden",
+                        true => "choose another name; each name is assigned once",
+                        false => "choose another name; a name cannot hide one in scope",
                     }),
             );
         }
@@ -234,7 +234,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// The value that a name stands for.
+    /// The value of a name.
     fn value_named(&self, c: &mut Chain, name: &ast::Name) -> Fallible<usize> {
         if let Some(id) = c.names.get(&name.text) {
             c.seen[*id].1 = true;
@@ -245,9 +245,9 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Meaning,
                     name.span,
-                    format!("`%{}` is no operand of the spec", name.text),
+                    format!("`%{}` is not an operand of the spec", name.text),
                 )
-                .help("name it among the inputs of the spec"),
+                .help("add it to the inputs of the spec"),
             );
         }
         let near = c.names.keys().map(|n| (apart(n, &name.text), n)).filter(|(d, _)| d.0 <= 2);
@@ -258,7 +258,7 @@ impl Resolver {
         })
     }
 
-    /// A name, or a view of what it stands for.
+    /// Resolves a name, or a view of a value.
     fn means_view(&self, c: &mut Chain, view: &ast::View) -> Fallible<usize> {
         let mut value = self.value_named(c, &view.base)?;
         let mut begin = 0;
@@ -272,7 +272,7 @@ impl Resolver {
         self.means_part(c, value, view, begin..view.ops.len())
     }
 
-    /// `%x.pad([1,1], [1,1], -inf)`: a value with elements around those that it has.
+    /// Adds a step for `%x.pad([1,1], [1,1], -inf)`.
     fn means_pad(
         &self,
         c: &mut Chain,
@@ -295,7 +295,7 @@ impl Resolver {
         Ok(self.step(c, op, &[from], (scalar, extents), view.span))
     }
 
-    /// A value, seen by some operations of a view of it.
+    /// Adds steps for the operations `part` of a view.
     fn means_part(
         &self,
         c: &mut Chain,
@@ -319,8 +319,8 @@ impl Resolver {
         if let [ViewOp::Iota(axis), rest @ ..] = ops {
             (base, whole) = self.means_iota(c, (base, &extents), axis, view)?;
             (scalar, ops) = (Scalar::I32, rest);
-            // Of the shape of the tensor: a reduction along another mode counts each of its
-            // elements.
+            // Broadcast to the shape of the tensor, so that a reduction along another mode counts
+            // every element.
             is_whole = extents.len() == 1;
         }
         if ops.is_empty() {
@@ -339,7 +339,8 @@ impl Resolver {
         Ok(self.step(c, op, &[base], (scalar, extents), view.span))
     }
 
-    /// The coordinates of one mode of a value, and a layout that gives them the shape of the value.
+    /// Adds a step for the coordinates along one mode of a value. Also returns a layout that
+    /// broadcasts them to the shape of the value.
     fn means_iota(
         &self,
         c: &mut Chain,
@@ -350,12 +351,12 @@ impl Resolver {
         let mode = self.constant(axis, "the mode of the coordinates")?;
         let Some(mode) = usize::try_from(mode).ok().filter(|m| *m < extents.len()) else {
             return fail(
-                Diagnostic::new(Code::WrongRank, view.span, format!("there is no mode {mode}"))
+                Diagnostic::new(Code::WrongRank, view.span, format!("mode {mode} does not exist"))
                     .label(format!("`%{}` has {} modes", view.base.text, extents.len()))
                     .help("name a mode of the tensor, counted from 0"),
             );
         };
-        // The coordinates are constant along the other modes.
+        // Coordinates are constant along the other modes.
         let is_mode = |i: usize| i == mode;
         let ones = (0..extents.len()).map(|i| if is_mode(i) { extents[i] } else { Dim::Const(1) });
         let op = MeansOp::Spec { kind: SpecKind::Iota, axes: vec![mode], scalar: None };
@@ -371,7 +372,7 @@ impl Resolver {
         Layout::col_major_in(&self.p.arena, extents.to_vec()).map_err(|e| refused(span, &e))
     }
 
-    /// Applies operation `at` of a view to levels that begin at `offset`.
+    /// Applies operation `at` of a view to levels with this offset.
     fn see(
         &self,
         levels: &mut Vec<Layout<Dim>>,
@@ -417,10 +418,10 @@ impl Resolver {
                     Diagnostic::new(
                         Code::Placement,
                         view.span,
-                        "coordinates behind another operation in a `means` block",
+                        "`.iota` or a gather after another operation in a `means` block",
                     )
-                    .label("`.iota(..)` and `[%rows, _]` stand right behind the name")
-                    .help("give what stands before it a name"),
+                    .label("`.iota(..)` and `[%rows, _]` must directly follow the name")
+                    .help("name the view before this operation"),
                 );
             }
             ViewOp::Mine
@@ -435,24 +436,23 @@ impl Resolver {
                     Diagnostic::new(
                         Code::Placement,
                         view.span,
-                        "a view of threads or memory in a `means` block",
+                        "an operation on threads or memory in a `means` block",
                     )
-                    .help("whole tensors take `.tile`, `.reshape`, `.pad` and indices"),
+                    .help("use `.tile`, `.reshape`, `.pad` and indices"),
                 );
             }
         }
         Ok(())
     }
 
-    /// A value broadcast along its modes of extent 1.
+    /// Adds a step that broadcasts a value along its modes of extent 1.
     fn broadcast(&self, c: &mut Chain, from: usize, extents: Vec<Dim>, span: Span) -> usize {
         let scalar = c.means.values[from].scalar;
         let op = MeansOp::Spec { kind: SpecKind::Move, axes: vec![], scalar: None };
         self.step(c, op, &[from], (scalar, extents), span)
     }
 
-    /// Adds a step with a result that the text does not name; the rest of its view or spec reads
-    /// it.
+    /// Adds a step whose result has no name in the text.
     fn step(
         &self,
         c: &mut Chain,
@@ -473,7 +473,7 @@ impl Resolver {
         output
     }
 
-    /// Broadcasts factors of a product along batches of which the other has more than 1.
+    /// Broadcasts the factors of a product along batches in which the other one has more than 1.
     fn broadcast_batches(&self, c: &mut Chain, found: &mut Found, span: Span) {
         let of = |i: usize| c.means.values[found.values[i]].extents.clone();
         let (mut a, mut b) = (of(0), of(1));
@@ -498,7 +498,8 @@ impl Resolver {
         }
     }
 
-    /// `%A[%rows, _]`: elements whose coordinate along a mode stands in another value.
+    /// Adds a step for `%A[%rows, _]`: elements whose coordinates along a mode are in another
+    /// value.
     fn means_gather(
         &self,
         c: &mut Chain,
@@ -513,28 +514,28 @@ impl Resolver {
         let plain = |p: &ast::Pick| matches!(p, ast::Pick::Keep);
         if picks.len() != extents.len() {
             let message = format!("{} indices for {} modes", picks.len(), extents.len());
-            return refuse(message, "give one entry a mode; `_` takes the whole mode");
+            return refuse(message, "write one entry for each mode; `_` takes the whole mode");
         }
         if picks.iter().enumerate().any(|(i, p)| i != axis && !plain(p)) {
-            let message = "other modes are indexed beside one that a tensor indexes".to_owned();
+            let message = "a gather also indexes other modes".to_owned();
             return refuse(message, "write `_` for them, and index the result");
         }
         let ast::Pick::From(name) = &picks[axis] else { return Ok(from) };
         let index = self.value_named(c, name)?;
         let MeansValue { scalar: of, extents: own, .. } = c.means.values[index].clone();
         if of.is_float() || of == Scalar::Bool || own.len() > 1 {
-            let message = format!("`%{}` is no tensor of coordinates", name.text);
-            return refuse(message, "take integers of one mode, or of none");
+            let message = format!("`%{}` is not a tensor of coordinates", name.text);
+            return refuse(message, "use integers with one mode or without modes");
         }
         let (lo, hi) = self.range_of(c, index);
         let cx = &self.p.arena;
         if !self.is_within(lo.zip(hi), extents[axis]) {
             let n = cx.display(extents[axis]);
-            let message = format!("the elements of `%{}` are not known to be below {n}", name.text);
+            let index = &name.text;
+            let message = format!("cannot prove that the elements of `%{index}` are below {n}");
             let help = format!(
-                "declare what they are, `%{0}:[..].{of}.GL in 0..{n}`; of computed ones keep them there, \
-                 `min(max(%{0}, 0), {n} - 1)`",
-                name.text
+                "declare their range, `%{index}:[..].{of}.GL in 0..{n}`; bound computed ones, \
+                 `min(max(%{index}, 0), {n} - 1)`"
             );
             return refuse(message, &help);
         }
@@ -552,7 +553,7 @@ impl Resolver {
         modes.iter().map(size).collect()
     }
 
-    /// A spec of the block.
+    /// Resolves a spec of the block.
     fn means_spec(
         &mut self,
         c: &mut Chain,
@@ -567,7 +568,7 @@ impl Resolver {
         let (given, wrote) = (spec.inputs.len(), spec.outputs.len());
         if (given, wrote) != (n_in, 1) {
             let message =
-                format!("{kind} takes {n_in} and gives 1 operands, here are {given} and {wrote}");
+                format!("{kind} takes {n_in} inputs and 1 output, found {given} and {wrote}");
             return fail(
                 Diagnostic::new(Code::Arity, spec.span, message).help("correct the operands"),
             );
@@ -610,7 +611,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Refuses numbers beside tensors that the type of the computation does not have.
+    /// Refuses literals that the type of the computation cannot represent.
     fn check_literals(
         &self,
         c: &Chain,
@@ -642,7 +643,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Attributes say how a spec is executed, save these.
+    /// Refuses attributes that belong to implementations.
     fn means_attributes(&self, spec: &ast::Spec) -> Fallible<()> {
         let says_what = |a: &Attr| matches!(a.key, Some(Key::Axis | Key::Acc | Key::To | Key::Loc));
         match spec.attrs.iter().find(|a| !says_what(a)) {
@@ -651,7 +652,7 @@ impl Resolver {
                 let message = format!("`{}` in a `means` block", attr.name.text);
                 fail(
                     Diagnostic::new(Code::Attribute, attr.name.span, message)
-                        .help("remove it: the block says what is computed, not how"),
+                        .help("remove it: the block states the result, not the implementation"),
                 )
             }
         }
@@ -674,7 +675,7 @@ impl Resolver {
                 ast::Operand::Number(n) => match n.text.parse::<f64>() {
                     Ok(v) => found.inputs.push(MeansInput::Number(v)),
                     Err(_) => {
-                        let message = format!("`{}` is no number", n.text);
+                        let message = format!("`{}` is not a number", n.text);
                         return fail(
                             Diagnostic::new(Code::Syntax, n.span, message)
                                 .help("write a decimal number"),
@@ -697,38 +698,39 @@ impl Resolver {
             Diagnostic::new(
                 Code::Arity,
                 spec.span,
-                format!("a literal stands where {} takes a tensor, or the reverse", spec.kind),
+                format!("{} does not accept this number or tensor", spec.kind),
             )
             .help(
-                "Init takes a number, a BinaryPointwise one beside a tensor, a Select as what it \
-                 chooses, every other spec takes tensors",
+                "write a number only as the input of an Init, beside the tensor of a \
+                 BinaryPointwise, or as an alternative of a Select",
             ),
         )
     }
 }
 
-/// The number of inputs of a spec in a `means` block; an error for kinds that no block has.
+/// The number of inputs of a spec in a `means` block; an error for kinds that a block cannot
+/// contain.
 fn n_inputs(kind: SpecKind, span: Span) -> Fallible<usize> {
     kind.n_inputs().filter(|_| kind.may_be_meant()).ok_or_else(|| {
         let help = match kind {
             SpecKind::Accumulate(_) => "state the sum: `BinaryPointwise.add (%C, %t) -> (%C)`",
-            _ => "state what it gives by specs on whole tensors",
+            _ => "state the result with specs on whole tensors",
         };
         let message = format!("a {kind} in a `means` block");
         Box::new(Diagnostic::new(Code::Meaning, span, message).help(help))
     })
 }
 
-/// The output of the spec that `to` names; none if `to` is no output. An error for a part of a
-/// tensor, and for an output that is already assigned.
+/// The output of the spec with the name `to`; `None` if it is not an output. An error for a part of
+/// a tensor, and for an output that is already assigned.
 fn unassigned(c: &Chain, to: &ast::View) -> Fallible<Option<usize>> {
     if !to.ops.is_empty() {
         let help = format!(
-            "assign it whole: declare `%{0}` with a mode for its parts, `[2,N]`, of which each has one element, \
-             and write `%{0} = select(%{0}.iota(0) < 1, %first, %second)`",
+            "assign it as a whole: declare `%{0}` with a mode for the parts, `[2,N]`, and write \
+             `%{0} = select(%{0}.iota(0) < 1, %first, %second)` with parts of `[1,N]`",
             to.base.text
         );
-        let message = "a part of a tensor is assigned";
+        let message = "an assignment to a part of a tensor";
         return fail(Diagnostic::new(Code::Meaning, to.span, message).help(help));
     }
     let output = c.outputs.get(&to.base.text).copied();
@@ -743,7 +745,8 @@ fn unassigned(c: &Chain, to: &ast::View) -> Fallible<Option<usize>> {
     Ok(output.map(|(i, _)| i))
 }
 
-/// `%Y = %X.transpose()` of an output: what it becomes, and no other name of the view.
+/// Rewrites `%Y = %X.transpose()` of an output `%Y` as an assignment, instead of a name for the
+/// view.
 fn stored_view(c: &Chain, stmt: &ast::Stmt) -> Option<ast::Stmt> {
     let ast::StmtKind::DataDef { name, ty: None, view } = &stmt.kind else { return None };
     c.outputs.get(&name.text)?;

@@ -1,4 +1,5 @@
-//! What is known of the integers that a `means` block computes, so that they may be coordinates.
+//! Ranges of the integers that a `means` block computes. They prove that such integers are valid
+//! coordinates.
 
 use super::super::Resolver;
 use super::Chain;
@@ -6,13 +7,13 @@ use crate::ast::{BinaryOp, ReduceOp, SpecKind};
 use crate::expr::Dim;
 use crate::program::{MeansInput, MeansOp, MeansStep};
 
-/// What integers are from, and below, as far as it is known.
+/// The lower bound and the exclusive upper bound of integers; `None` if unknown.
 type Range = (Option<Dim>, Option<Dim>);
 
 const UNKNOWN: Range = (None, None);
 
 impl Resolver {
-    /// What a value's integers are from and below.
+    /// The range of the integers of a value.
     pub(super) fn range_of(&self, c: &Chain, value: usize) -> Range {
         let mut known: Vec<Range> = c
             .means
@@ -45,7 +46,7 @@ impl Resolver {
         };
         let least = |a: Dim, b: Dim| cx.min(a, b).ok();
         let most = |a: Dim, b: Dim| cx.max(a, b).ok();
-        // Of both; of one where the other is not known.
+        // `both` needs both bounds; `any` also accepts a single known one.
         let both = |a: Option<Dim>, b: Option<Dim>, f: &dyn Fn(Dim, Dim) -> Option<Dim>| {
             a.zip(b).and_then(|(a, b)| f(a, b))
         };
@@ -97,7 +98,8 @@ impl Resolver {
                 let (a, b) = (of(0), of(1));
                 (any(a.0, b.0, &most), both(a.1, b.1, &most))
             }
-            // None of them is below zero, and neither is their sum, if it does not wrap around.
+            // If all elements are at least zero, so is their sum, provided that it does not
+            // overflow.
             SpecKind::Reduction(ReduceOp::Sum) => {
                 let (lo, hi) = of(0);
                 let from_zero = lo.is_some_and(|lo| cx.range(lo).0.is_some_and(|lo| lo >= 0));

@@ -1,4 +1,4 @@
-//! Types and extents of what the steps of a `means` block give.
+//! Types and extents of the results of steps in `means` blocks.
 
 use super::super::specs::Attributes;
 use super::super::{Fallible, Resolver, fail};
@@ -29,7 +29,7 @@ impl Resolver {
         let cast = spec.kind == SpecKind::Unary(UnaryOp::Cast);
         if attributes.to.is_some() && !cast {
             return fail(
-                Diagnostic::new(Code::Attribute, spec.span, "`to` belongs to a cast")
+                Diagnostic::new(Code::Attribute, spec.span, "`to` at a spec that is not a cast")
                     .help("write `cast(%x, i8)`, or `UnaryPointwise.cast (%x) -> (%y) to=i8`"),
             );
         }
@@ -41,8 +41,8 @@ impl Resolver {
                 let chosen = kinds.get(1..).unwrap_or_default();
                 if first != Some(Scalar::Bool) || !same(chosen) {
                     return mismatch(
-                        "a Select of other types".to_owned(),
-                        "the first operand is `bool`, the others have one type",
+                        "the types do not fit a Select".to_owned(),
+                        "make the first operand `bool`, and the others of one type",
                     );
                 }
                 chosen.first().copied().unwrap_or(Scalar::F64)
@@ -65,8 +65,8 @@ impl Resolver {
             SpecKind::Binary(_) | SpecKind::MatMul | SpecKind::MatMulSet if !same(&kinds) => {
                 return mismatch(
                     format!("a {} of {} and {}", spec.kind, scalars[0], scalars[1]),
-                    "convert with `cast`: floats of any width go together, an \
-                     integer with integers of its type",
+                    "convert with `cast`: all floats fit together, but integers must have one \
+                     type",
                 );
             }
             SpecKind::Binary(op) if op.compares() => Scalar::Bool,
@@ -86,7 +86,7 @@ impl Resolver {
             {
                 return mismatch(
                     format!("a {} of {}", spec.kind, scalars[0]),
-                    "bits are reduced of integers",
+                    "use an integer type: floats have no bitwise reductions",
                 );
             }
             _ => first.unwrap_or(Scalar::F64),
@@ -121,7 +121,7 @@ impl Resolver {
             ExtentRule::Any => match operands.wanted {
                 Some(extents) => Ok(extents.to_vec()),
                 None => operands.refuse(
-                    "an Init gives an output of the spec; write the literal where it is used",
+                    "assign the Init to an output of the spec, or use the literal directly",
                 ),
             },
             ExtentRule::Counted | ExtentRule::Reduced => operands.along_axes(axes),
@@ -135,9 +135,9 @@ impl Resolver {
 struct Operands<'a> {
     resolver: &'a Resolver,
     spec: &'a ast::Spec,
-    /// The extents of each input.
+    /// The extents of each tensor input.
     given: Vec<&'a [Dim]>,
-    /// The extents of the assigned tensor, if that is an output of the block.
+    /// The extents of the assigned output, if the result is assigned to one.
     wanted: Option<&'a [Dim]>,
 }
 
@@ -152,14 +152,14 @@ impl Operands<'_> {
                 format!("the extents do not fit a {}", self.spec.kind),
             )
             .label(match all.is_empty() {
-                true => "nothing says how many elements it has".to_owned(),
+                true => "the number of elements is unknown".to_owned(),
                 false => format!("operands have extents {}", all.join(", ")),
             })
             .help(help),
         )
     }
 
-    /// Checks the extents of the result against those of the output, if there is one.
+    /// Compares the extents of the result with those of the assigned output, if there is one.
     fn fits(&self, own: Vec<Dim>, help: &str) -> Fallible<Vec<Dim>> {
         match self.wanted {
             Some(extents) if !self.resolver.same_extents(&own, extents) => {
@@ -173,8 +173,8 @@ impl Operands<'_> {
         }
     }
 
-    /// The extents of a reduction, whose reduced modes may stay with extent 1, or of coordinates
-    /// along a mode.
+    /// The extents of a reduction, or of coordinates along a mode. A reduction may keep the reduced
+    /// modes with extent 1.
     fn along_axes(&self, axes: &[usize]) -> Fallible<Vec<Dim>> {
         let from = self.given[0];
         if axes.is_empty() || axes.iter().any(|a| *a >= from.len()) {
@@ -187,14 +187,15 @@ impl Operands<'_> {
         let kept: Vec<Dim> = (0..from.len()).filter(|i| is_kept(*i)).map(|i| from[i]).collect();
         match self.wanted {
             Some(extents) if self.resolver.same_extents(&kept, extents) => Ok(kept),
-            _ => self.fits(ones, "modes named by `axis=` are removed or become 1; the others stay"),
+            _ => self.fits(ones, "remove the modes of `axis=`, or give them extent 1"),
         }
     }
 
-    /// The extents of a product of matrices.
+    /// The extents of a matrix product.
     fn product(&self) -> Fallible<Vec<Dim>> {
-        let help = "A[m,k], B[k,n], C[m,n], with batches first in all or none, of which one of 1 is \
-                    broadcast; B stored N×K is a view, `%B.reshape([K,N]:[N,1])`";
+        let help = "make A[m,k], B[k,n] and C[m,n] agree, with batches first in all or none; \
+                    batches of 1 are broadcast. If B is stored as N×K, use a view, \
+                    `%B.reshape([K,N]:[N,1])`";
         let own = match (self.given[0], self.given[1]) {
             ([m, k], [k2, n]) if self.resolver.is_equal(*k, *k2) => vec![*m, *n],
             ([l @ .., m, k], [l2 @ .., k2, n])
@@ -212,12 +213,12 @@ impl Operands<'_> {
 
     /// The extents of an elementwise spec.
     fn pointwise(&self) -> Fallible<Vec<Dim>> {
-        let help = "all operands have the same extents, mode by mode; an input of as many \
-                    modes may have extent 1 where it is broadcast, and one without modes is";
+        let help = "give all operands the same extents; an input may have extent 1 to broadcast a \
+                    mode, or no modes at all";
         let mut own: Vec<Dim> = match self.wanted {
             Some(extents) => extents.to_vec(),
             None => {
-                // The first input with the most modes; inputs without modes are broadcast.
+                // The extents of the first input with the most modes.
                 let most = self.given.iter().map(|from| from.len()).max().unwrap_or(0);
                 let first = self.given.iter().find(|from| from.len() == most);
                 first.map_or(vec![], |from| from.to_vec())
@@ -244,7 +245,7 @@ impl Operands<'_> {
     }
 }
 
-/// A result's type as a person reads it.
+/// The name of a result's type for a person.
 fn shown(scalar: Scalar) -> String {
     if scalar.is_float() { "real numbers".to_owned() } else { scalar.to_string() }
 }

@@ -1,4 +1,4 @@
-//! How often a text uses each rule of the grammar.
+//! Counts the uses of each grammar rule in a text.
 
 use super::generated::{Grammar, Rule};
 use crate::limits::MAX_TEXT_BYTES;
@@ -7,8 +7,8 @@ use crate::text::scan;
 use pest::Parser;
 use std::collections::BTreeMap;
 
-/// How often a printed text uses each rule of the grammar, those included that it does not use;
-/// none for a text that does not parse. For tests alone: rules change without notice.
+/// The number of uses of each grammar rule in a printed text, zero included. `None` for a text that
+/// does not parse. Only for tests: rules change without notice.
 #[doc(hidden)]
 #[must_use]
 pub fn rules(text: &str) -> Option<BTreeMap<String, usize>> {

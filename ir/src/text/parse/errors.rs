@@ -1,18 +1,18 @@
-//! What a syntax error says: what was expected in users' words, what was found, what may mend it.
+//! Messages of syntax errors: the expected and the found text, and a fix.
 
 use super::Rule;
-use super::elsewhere::mended;
-use super::habits::habit;
+use super::common_mistakes::mistake_help;
+use super::foreign_syntax::mended;
 use crate::ast::{SpecKind, SyncOp};
 use crate::diag::{Code, Diagnostic, Edit, nearest};
 use crate::span::Span;
 use pest::error::{Error, ErrorVariant, InputLocation};
 
-/// What stands at some place.
+/// The text at a place.
 pub(super) struct Found {
-    /// In words: "`foo`", "the end of the text".
+    /// A description: "`foo`", "the end of the text".
     pub(super) words: String,
-    /// Its place in the text.
+    /// The place in the text.
     pub(super) span: Span,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn found(text: &str, at: usize) -> Found {
     Found { words: format!("`{}`", short(&rest[..len])), span: Span::new(at, at + len) }
 }
 
-/// `text` cut to what fits a headline, its unprintable characters escaped.
+/// `text`, shortened for a headline, with unprintable characters escaped.
 pub(super) fn short(text: &str) -> String {
     const LONGEST: usize = 32;
     let mut short: String = text
@@ -51,7 +51,7 @@ pub(super) fn short(text: &str) -> String {
     short
 }
 
-/// Types and memories by the names that they have elsewhere, in small letters.
+/// Names of types and memories in other languages, in lower case.
 const ELSEWHERE: [(&str, &str); 27] = [
     ("smem", "SH"),
     ("shared", "SH"),
@@ -82,7 +82,7 @@ const ELSEWHERE: [(&str, &str); 27] = [
     ("uint32", "u32"),
 ];
 
-/// The word of those known here that is meant by one of another language.
+/// The known word for a word of another language.
 pub(super) fn called_here<'a>(
     word: &str,
     mut known: impl Iterator<Item = &'a str>,
@@ -91,7 +91,7 @@ pub(super) fn called_here<'a>(
     known.find(|k| k == here)
 }
 
-/// Proposes the known word that is nearest to the one at the place, or names all.
+/// Suggests the known word that is nearest to the word at the place, or lists all.
 pub(super) fn one_of<'a>(
     d: Diagnostic,
     word: &str,
@@ -121,7 +121,7 @@ fn starts() -> impl Iterator<Item = &'static str> {
     words.chain(SpecKind::words()).chain(["else"]).chain(syncs)
 }
 
-/// Pest's error, for the step that begins at `base`.
+/// Converts pest's error for the step that begins at `base`.
 pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool) -> Diagnostic {
     let at = base
         + match error.location {
@@ -130,7 +130,7 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
     let found = found(text, at);
     let rules = match error.variant {
         ErrorVariant::ParsingError { positives, .. } => positives,
-        // Only the guard of the stack says this; `scan` bounds the nesting well below it.
+        // Only pest's stack guard reports this; `scan` bounds the nesting far below it.
         ErrorVariant::CustomError { message } => {
             return Diagnostic::new(Code::TooDeep, found.span, message)
                 .help("read the text on a thread with a larger stack");
@@ -138,12 +138,12 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
     };
     let mut wanted: Vec<String> = Vec::new();
     for &rule in &rules {
-        // `else` and a body may only follow a brace; the help says so where one stands alone.
+        // `else` and a body may only follow a brace. If one stands alone, the help says so.
         let behind_brace = matches!(rule, Rule::kw_else | Rule::body_head);
         if rule == Rule::block_end && !in_body || at == base && behind_brace {
             continue;
         }
-        // One attribute takes it; the help says so.
+        // Only one attribute takes a string; the help says so.
         if rule == Rule::string {
             continue;
         }
@@ -152,7 +152,7 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
             wanted.push(words);
         }
     }
-    // The nearer things first: what would go on with the statement before what would follow it.
+    // Continuations of this statement come first, then the start of the next statement.
     wanted.sort_by_key(|words| words == describe(Rule::follow));
     let wanted = or(&wanted);
     let d = Diagnostic::new(
@@ -164,24 +164,24 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
     let as_is = |help| (help, None);
     let mended = mended(text, base, at, &rules, in_body);
     let d = match &mended {
-        // The parser skips a comment and finds the error behind it; the `//` itself is wrong.
+        // The parser skips the comment and finds the error after it, but the `//` itself is wrong.
         Some((_, edit)) if edit.text == "/" => Diagnostic::new(
             Code::Syntax,
             edit.span,
-            "`//` begins a comment where an expression goes on",
+            "`//` begins a comment in the middle of an expression",
         )
-        .label("what is behind it is not read"),
+        .label("the parser ignores the text after it"),
         _ => d,
     };
     let mended = mended.map(|(help, edit)| (help, Some(edit)));
     let meant = mended
-        .or_else(|| habit(text, base, at, &rules).map(as_is))
+        .or_else(|| mistake_help(text, base, at, &rules).map(as_is))
         .or_else(|| help(text, base, at, &rules));
     let (help, edit) = meant.unwrap_or_else(|| as_is(form(&text[base..], at - base)));
     Diagnostic { edits: edit.into_iter().collect(), ..d.help(help) }
 }
 
-/// Parts of a statement that stand in brackets: what they begin with, and how they are written.
+/// Parts of a statement with brackets: their start, and their form.
 const PARTS: [(&str, &str); 9] = [
     (".tile(", "write tiles as `.tile([8,_])`, strided ones as `.tile([2:2], _)`"),
     (".reshape(", "write a reshape as `.reshape([2,2]:[2,1])`"),
@@ -194,7 +194,7 @@ const PARTS: [(&str, &str); 9] = [
     ("max(", "write it as `max(a, b)`"),
 ];
 
-/// How the part of a statement that is wrong at `at` is written, or else the statement.
+/// The form of the statement part at `at`, or of the whole statement.
 fn form(step: &str, at: usize) -> String {
     let before = step.get(..at).unwrap_or("");
     let open = |part: &str| {
@@ -234,7 +234,7 @@ fn form(step: &str, at: usize) -> String {
             written("a symbol", "sym K{min=64, max=4096, div=64}` or `sym M, N where M % 8 == 0")
         }
         "where" | "typical" => written(
-            "facts of symbols",
+            "facts about symbols",
             "sym M, N where M % 8 == 0, M > 0, N <= 4096 typical M=4096, N=1000",
         ),
         "for" => written("a loop", "for (k = 0; k < 8; k += 1) {"),
@@ -290,7 +290,7 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, O
         return remainder();
     }
     if rules.contains(&Rule::less) && ["<=", ">", "=="].iter().any(|op| rest.starts_with(op)) {
-        return say("a loop goes on while `<` holds: `for (k = 0; k < 8; k += 1)`");
+        return say("write the condition of a loop with `<`: `for (k = 0; k < 8; k += 1)`");
     }
     if rules.contains(&Rule::method) {
         return meant(&[
@@ -314,7 +314,7 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, O
     if rules.contains(&Rule::unroll) {
         return meant(&["unroll", "nounroll", "stages"]);
     }
-    // What stands before the step on its first line belongs to the statement before.
+    // The text before the step on its first line belongs to the statement before.
     let before = text[..base].rsplit('\n').next().unwrap_or("").trim_end();
     if text[base..].starts_with('%') && before.ends_with(|c: char| c.is_ascii_alphanumeric()) {
         return remainder();
@@ -332,12 +332,12 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, O
         return meant(&starts);
     }
     if first == Some('-') && !rest.starts_with("->") {
-        return say("write a number below zero as `0 - 3`");
+        return say("write a negative number as `0 - 3`");
     }
     None
 }
 
-/// A rule in users' words.
+/// A description of a rule for messages.
 pub(super) fn describe(rule: Rule) -> &'static str {
     match rule {
         Rule::step | Rule::statement => "a statement",
@@ -445,7 +445,8 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::reuses | Rule::kw_reuses => "`reuses`",
         Rule::view_op => "an operation on the tensor",
         Rule::method => {
-            "`tile`, `reshape`, `transpose`, `permute`, `iota`, `mine`, `tv`, `scalar`, `elect`, `tensormap` or `peer`"
+            "`tile`, `reshape`, `transpose`, `permute`, `iota`, `mine`, `tv`, `scalar`, `elect`, \
+             `tensormap` or `peer`"
         }
         Rule::tile | Rule::kw_tile => "`tile`",
         Rule::modes | Rule::mode => "tile sizes such as `[8,8]`",

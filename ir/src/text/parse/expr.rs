@@ -1,7 +1,7 @@
-//! Numbers, tuples and layouts, which share the rule `value` of the grammar.
+//! Parses numbers, tuples and layouts, which share the grammar rule `value`.
 //!
-//! Invariant: an expression has at most [`MAX_EXPR_OPERATORS`] operators, parentheses included, so
-//! its tree is never deeper than that, whoever walks or drops it.
+//! Invariant: an expression has at most [`MAX_EXPR_OPERATORS`] operators and parentheses. This
+//! bounds the depth of its tree, so recursion over it is safe.
 
 use super::Rule;
 use super::errors::short;
@@ -28,7 +28,7 @@ pub(super) fn tuple(node: Node<'_, '_>) -> Answer<TupleExpr> {
     whole(first, parts).map(TupleExpr::Leaf)
 }
 
-/// The expression of `first` and what follows it.
+/// The expression that starts with `first`.
 fn whole(first: Node<'_, '_>, mut rest: Parts<'_, '_>) -> Answer<Expr> {
     if rest.is_empty() && matches!(first.rule(), Rule::int | Rule::real | Rule::name) {
         return leaf(&first);
@@ -51,7 +51,7 @@ pub(super) fn leaf(node: &Node<'_, '_>) -> Answer<Expr> {
     Ok(Expr { kind, span: node.span() })
 }
 
-/// The values that follow one another.
+/// The consecutive values.
 pub(super) fn tuples(parts: &mut Parts<'_, '_>) -> Answer<Vec<TupleExpr>> {
     let mut all = Vec::new();
     while let Some(value) = parts.take(Rule::value) {
@@ -79,7 +79,7 @@ pub(super) fn int<T: std::str::FromStr>(node: &Node<'_, '_>, bits: u32) -> Answe
                 node.span(),
                 format!("`{text}` does not fit {bits} bits"),
             )
-            .label("too large a number")
+            .label("this number is too large")
             .help(match bits {
                 32 => "write a number below 4294967296",
                 _ => "write a number up to 9223372036854775807",
@@ -88,26 +88,26 @@ pub(super) fn int<T: std::str::FromStr>(node: &Node<'_, '_>, bits: u32) -> Answe
     })
 }
 
-/// Counts the operators of one expression while its tree is built.
+/// Counts the operators of one expression during parsing.
 pub(super) struct Operators {
     pub(super) left: usize,
 }
 
 impl Operators {
-    /// The error's place is that of the whole expression, which the caller knows.
+    /// The error has no place: the caller adds the span of the whole expression.
     pub(super) fn one_more(&mut self) -> Answer<()> {
         self.left = self.left.checked_sub(1).ok_or_else(|| {
             let message = format!("an expression has more than {MAX_EXPR_OPERATORS} operators");
             Box::new(
                 Diagnostic::new(Code::ExprTooLong, Span::default(), message)
                     .label("this expression")
-                    .help("name parts of it with `let`"),
+                    .help("split the expression: name parts of it with `let`"),
             )
         })?;
         Ok(())
     }
 
-    /// Where the minus signs before an operand stand; each is an operator.
+    /// The places of the minus signs before an operand. Each counts as an operator.
     pub(super) fn signs(&mut self, parts: &mut Parts<'_, '_>) -> Answer<Vec<Span>> {
         let mut signs = vec![];
         while let Some(sign) = parts.take(Rule::minus) {
@@ -163,10 +163,11 @@ impl Operators {
                         Ok(inner)
                     }
                     _ => Err(Box::new(
-                        Diagnostic::new(Code::Syntax, span, "a tuple stands where a number is due")
+                        Diagnostic::new(Code::Syntax, span, "expected a number, found a tuple")
                             .label("expected a number, found a tuple")
                             .help(
-                                "write one number; tuples stand in shapes, strides and tile sizes",
+                                "write one number; tuples are allowed in shapes, strides and tile \
+                                 sizes",
                             ),
                     )),
                 }
@@ -199,7 +200,7 @@ pub(super) fn compare(node: Node<'_, '_>) -> Answer<Compare> {
     Ok(Compare { lhs, op, rhs: expr(parts.next(Rule::value)?)? })
 }
 
-/// The comparisons of a `where` or a `usually`; none where it is left out.
+/// The comparisons after `where` or `usually`. Empty if the clause is missing.
 pub(super) fn comparisons(parts: &mut Parts<'_, '_>, rule: Rule) -> Answer<Vec<Compare>> {
     let mut all = Vec::new();
     if let Some(list) = parts.take(rule) {

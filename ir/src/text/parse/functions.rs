@@ -1,6 +1,6 @@
-//! The names of functions of tensors.
+//! Names of tensor functions.
 
-/// The functions of an expression, for messages.
+/// The functions that expressions can call, for messages.
 pub(super) const FUNCTIONS: [&str; 36] = [
     "cast", "exp", "exp2", "log", "sqrt", "rsqrt", "rcp", "tanh", "sigmoid", "relu", "gelu",
     "silu", "abs", "min", "max", "minimum", "maximum", "sum", "prod", "and", "or", "xor", "select",

@@ -1,4 +1,4 @@
-//! The generated parser, fenced in so that its public enum stays private.
+//! The generated parser in its own module, so that its public enum stays private.
 
 #[derive(pest_derive::Parser)]
 #[grammar = "text/grammar.pest"]

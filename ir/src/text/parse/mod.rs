@@ -1,21 +1,21 @@
-//! From text to [`Module`], statement by statement.
+//! Parsing: from text to [`Module`], statement by statement.
 //!
-//! [`pest`] reads one `step` of `grammar.pest` at a time: a statement, or its head when it has a
-//! body, or a closing brace. The stack of open bodies is kept here, not in recursion. After an
-//! error the reader goes on at the next statement ([`recover`]), up to
+//! [`pest`] reads one `step` of `grammar.pest` at a time: a statement, the head of a statement with
+//! a body, or a closing brace. This module keeps the stack of open bodies, without recursion. After
+//! an error the reader continues at the next statement ([`recover`]), up to
 //! [`crate::limits::MAX_ERRORS`] errors.
 //!
-//! Invariant: outside this folder nothing knows pest or its `Rule`.
-//! Invariant: every step ends behind where it began, so reading ends.
+//! Invariant: only this folder uses pest and its `Rule`. Invariant: every step ends after its
+//! start, so reading terminates.
 
+mod common_mistakes;
 #[cfg(feature = "proptest")]
 mod coverage;
-mod elsewhere;
 mod errors;
 mod expr;
+mod foreign_syntax;
 mod functions;
 mod generated;
-mod habits;
 mod recover;
 mod spec;
 mod statement;
@@ -37,7 +37,7 @@ use generated::{Grammar, Rule};
 #[cfg(feature = "proptest")]
 pub use coverage::rules;
 
-/// Reads a module.
+/// Parses a module.
 ///
 /// # Errors
 /// Up to [`crate::limits::MAX_ERRORS`] errors of the families `P` and `X`, in text order.
@@ -45,13 +45,13 @@ pub fn parse(text: &str) -> Result<Module, Diagnostics> {
     parse_up_to(text, MAX_TEXT_BYTES)
 }
 
-/// As [`parse`], of a text of so many bytes at most.
+/// As [`parse`], for a text of at most `most` bytes.
 pub(super) fn parse_up_to(text: &str, most: usize) -> Result<Module, Diagnostics> {
     let comments = scan(text, most).map_err(|d| only(*d))?;
     Reader::new(text, comments).module()
 }
 
-/// Reads a module from bytes that may not be UTF-8.
+/// Parses a module from bytes that may not be UTF-8.
 ///
 /// # Errors
 /// As [`parse`], and `P0005` at the first byte that is not UTF-8.
@@ -63,7 +63,7 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Module, Diagnostics> {
         let at = e.valid_up_to();
         only(
             Diagnostic::new(Code::NotUtf8, Span::new(at, at + 1), "the text is not UTF-8")
-                .label("the first byte that is no part of a character")
+                .label("this byte is not part of a character")
                 .help("save the file as UTF-8"),
         )
     })?;
@@ -76,41 +76,41 @@ fn only(d: Diagnostic) -> Diagnostics {
     errors
 }
 
-/// Which block of a statement a brace opens.
+/// The block of a statement that a brace opens.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Part {
     /// The body, or the first branch of an `if`.
     Body,
-    /// The branch behind `else`.
+    /// The branch after `else`.
     Else,
-    /// What a spec means.
+    /// The `means` block of a spec.
     Means,
 }
 
-/// A block that is still open.
+/// An open block.
 struct Frame {
-    /// Whose block it is; none where its head could not be read.
+    /// The statement of the block. `None` if its head could not be parsed.
     stmt: Option<Stmt>,
     part: Part,
-    /// Its opening brace.
+    /// The opening brace.
     brace: Span,
-    /// What was read so far.
+    /// The statements so far.
     stmts: Vec<Stmt>,
 }
 
-/// Walks through a text once.
+/// Reads a text in one pass.
 struct Reader<'s> {
     text: &'s str,
     comments: Comments<'s>,
     errors: Diagnostics,
-    /// Whether something was skipped, so that braces may not match for that reason alone.
+    /// Whether text was skipped, so that braces may not match.
     skipped: bool,
     items: Vec<Stmt>,
     open: Vec<Frame>,
-    /// What the last step closed, if another block of the same statement may follow.
+    /// The block that the last step closed, if another block of its statement may follow.
     closed: Option<Part>,
-    /// The first body whose closing brace is less indented than its first line, and that brace: its
-    /// own may be missing.
+    /// The first block whose closing brace is indented less than its first line, and this brace:
+    /// the block's own brace may be missing.
     outdented: Option<(Span, Span)>,
 }
 
@@ -135,7 +135,8 @@ impl<'s> Reader<'s> {
         let mut at = match self.version(gap.end) {
             Ok(end) => end,
             Err(d) => {
-                // Another version may have another grammar; without any the text may still be ours.
+                // Another version may have another grammar. A text without version may still be
+                // valid.
                 let found = errors::found(self.text, gap.end).words;
                 self.errors.push(*d);
                 if found.eq_ignore_ascii_case("`carbyne`") {
@@ -190,19 +191,19 @@ impl<'s> Reader<'s> {
         let (message, help) = match number.text().parse() {
             Ok(FORMAT_VERSION) => return Ok(end),
             Ok(1) => (
-                "texts of version 1 are not read any more: see docs/version1.md".to_owned(),
+                "this build does not read texts of version 1: see docs/version1.md".to_owned(),
                 "in its place",
             ),
             _ => (
-                format!("format version `{found}` is not the one that this build reads"),
-                "in its place, or take the carbyne that wrote the text",
+                format!("this build does not read format version `{found}`"),
+                "in its place, or use the version of carbyne that wrote the text",
             ),
         };
         let help = format!("write `carbyne {FORMAT_VERSION}` {help}");
         Err(Box::new(Diagnostic::new(Code::Version, number.span(), message).help(help)))
     }
 
-    /// Reads one statement, head or brace, and returns where it ends.
+    /// Reads one statement, head or brace. Returns its end.
     fn step(&mut self, gap: super::comments::Gap) -> usize {
         let at = gap.end;
         let closed = self.closed.take();
@@ -236,7 +237,7 @@ impl<'s> Reader<'s> {
                 let stmts = self.open.last_mut().map_or(&mut self.items, |f| &mut f.stmts);
                 let Some(mut stmt) = stmts.pop_if(|_| closed == Some(before)) else {
                     if self.skipped && rule == Rule::body_head {
-                        // Of a head that could not be read.
+                        // The body of a head that could not be parsed.
                         self.open_body(None, part, end);
                         return end;
                     }
@@ -244,11 +245,11 @@ impl<'s> Reader<'s> {
                         Rule::else_head => {
                             let word = Span::new(at, at + "else".len());
                             Diagnostic::new(Code::Syntax, word, "`else` without `if`")
-                                .label("no `if` ends right before this")
-                                .help("put `else` behind the closing brace of an `if`")
+                                .label("no `if` ends directly before it")
+                                .help("write `else` directly after the `}` of an `if`")
                         }
-                        _ => Diagnostic::new(Code::Syntax, span, "`{` opens the body of nothing")
-                            .label("no head and no `means` block ends right before this")
+                        _ => Diagnostic::new(Code::Syntax, span, "`{` without a head")
+                            .label("no head and no `means` block ends directly before it")
                             .help("write the head of a spec, a loop or an `if` before it"),
                     };
                     return self.recover(at, d);
@@ -291,12 +292,12 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Where the line of a place begins.
+    /// The start of the line of a place.
     fn line(&self, at: Span) -> usize {
         self.text.get(..at.start as usize).and_then(|t| t.rfind('\n')).map_or(0, |n| n + 1)
     }
 
-    /// How many blanks the line of a place begins with.
+    /// The indentation of the line of a place.
     fn indent(&self, at: Span) -> usize {
         let line = self.text.get(self.line(at)..).unwrap_or("");
         line.len() - line.trim_start_matches([' ', '\t']).len()
@@ -318,9 +319,9 @@ impl<'s> Reader<'s> {
         let Some(frame) = self.open.pop() else {
             if !self.skipped {
                 self.errors.push(
-                    Diagnostic::new(Code::Syntax, brace, "`}` closes nothing")
+                    Diagnostic::new(Code::Syntax, brace, "`}` without a `{`")
                         .label("no body is open here")
-                        .help("remove it, or add the `{` that it should close"),
+                        .help("remove it, or add the missing `{`"),
                 );
             }
             return end;
@@ -359,7 +360,7 @@ impl<'s> Reader<'s> {
         self.comments.end_after(end)
     }
 
-    /// Reports the bodies still open at the end of the text.
+    /// Reports a body that is still open at the end of the text.
     fn check_closed(&mut self) {
         if self.skipped && !self.errors.is_empty() {
             return;
@@ -367,10 +368,10 @@ impl<'s> Reader<'s> {
         if let Some(frame) = self.open.last() {
             let whole = self.text.len();
             let (brace, at, why) = match self.outdented {
-                Some((open, close)) => (open, close, "this `}` closes a body around it"),
+                Some((open, close)) => (open, close, "this `}` closes an outer body"),
                 None => (frame.brace, Span::new(whole, whole), "the text ends here"),
             };
-            // Behind the text, or before the line of the other `}`.
+            // The missing brace goes to the end of the text, or before the line of the other `}`.
             let end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
             let (start, before) = match self.outdented {
                 Some(_) => (self.line(at), ""),

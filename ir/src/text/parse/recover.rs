@@ -1,8 +1,8 @@
-//! Where reading goes on after an error.
+//! Recovery: finds the place to continue after an error.
 //!
-//! The next statement is sought at the beginning of a line: a closing brace, a keyword, a
-//! definition (`%x =`, `#x:`), or a sigil where no bracket of the wrong statement is open. Braces
-//! that are passed over open bodies without a head, so that the closing ones still match.
+//! The next statement is searched at the beginning of a line: a closing brace, a keyword, a
+//! definition (`%x =`, `#x:`), or a sigil outside of the brackets of the wrong statement. Skipped
+//! opening braces open bodies without a head, so that the closing braces still match.
 
 use super::super::scan::{is_blank, literal_end};
 use super::{Part, Reader};
@@ -11,7 +11,7 @@ use crate::diag::Diagnostic;
 use crate::limits::MAX_NESTING;
 
 impl Reader<'_> {
-    /// Reports `d`, found in the step that begins at `start`, and returns where to go on.
+    /// Reports `d` in the step that begins at `start`. Returns the place to continue.
     pub(super) fn recover(&mut self, start: usize, d: Diagnostic) -> usize {
         let error = (d.span.start as usize).max(start);
         self.errors.push(d);
@@ -19,7 +19,7 @@ impl Reader<'_> {
         self.recovered(end)
     }
 
-    /// Reports `d` in a statement that ends at `end`, its grammar being right.
+    /// Reports `d` in a statement that follows the grammar and ends at `end`.
     pub(super) fn recover_after(&mut self, end: usize, d: Diagnostic) -> usize {
         self.errors.push(d);
         if self.text.as_bytes().get(end.wrapping_sub(1)) == Some(&b'{') {
@@ -34,9 +34,8 @@ impl Reader<'_> {
         end
     }
 
-    /// Where the statement behind the one at `start` begins, which is wrong at `error`. It is
-    /// always behind `start`, and no character is cut: it stands behind a blank, at a brace, or at
-    /// the end.
+    /// The start of the statement after the one at `start`, whose error is at `error`. It is always
+    /// after `start` and at a character boundary: after a blank, at a brace, or at the end.
     fn next_start(&mut self, start: usize, error: usize) -> usize {
         let bytes = self.text.as_bytes();
         let (mut brackets, mut braces) = (0usize, 0usize);
@@ -80,7 +79,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a line that begins with `rest` begins a statement. Inside brackets a tensor's name may
+/// Whether a line that begins with `rest` begins a statement. In brackets, the name of a tensor may
 /// be an operand, unless it is being defined.
 fn starts_statement(rest: &str, in_brackets: bool) -> bool {
     let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';

@@ -1,4 +1,4 @@
-//! Spec heads.
+//! Parses heads of specs, sub-specs and strategies, and uses of sub-specs.
 
 use super::Rule;
 use super::errors::{one_of, short};
@@ -49,8 +49,8 @@ fn exec(node: Node<'_, '_>) -> Answer<Exec> {
         return match first.rule() {
             Rule::thread_view => view(first).map(Exec::Threads),
             _ => Err(Box::new(
-                Diagnostic::new(Code::Syntax, span, "a head that declares threads names no grid")
-                    .label("one thread tensor stands here")
+                Diagnostic::new(Code::Syntax, span, "a head that declares threads needs a grid")
+                    .label("only one thread tensor is given")
                     .help("write `<<<#grid:[8], #cta:[128]>>>`"),
             )),
         };
@@ -91,7 +91,7 @@ fn inputs(node: Node<'_, '_>) -> Answer<Vec<Operand>> {
     Ok(inputs)
 }
 
-/// Outputs, and what is said of their types.
+/// The outputs, and their stated types.
 fn outputs(node: Node<'_, '_>) -> Answer<(Vec<View>, Vec<Option<ResultType>>)> {
     let (mut outputs, mut types) = (Vec::new(), Vec::new());
     let mut list = node.parts();
@@ -155,12 +155,13 @@ fn no_reserved(param: Param) -> Answer<Param> {
     let message = format!("a type parameter is named `{}`", short(&param.name.text));
     Err(Box::new(
         Diagnostic::new(Code::Syntax, param.name.span, message)
-            .label("names a scalar type or a memory")
+            .label("a scalar type or a memory has this name")
             .help("choose another name: `T:type`"),
     ))
 }
 
-/// `strategy @ring[M, E:type, BM in (64, 128)] <<<..>>> (%A) -> (%C) tile=(BM,M) where M % BM == 0 means {`
+/// A strategy, such as `strategy @ring[M, E:type, BM in (64, 128)] <<<..>>> (%A) -> (%C)
+/// tile=(BM,M) where M % BM == 0 means {`.
 pub(super) fn strategy(node: Node<'_, '_>) -> Answer<Def> {
     let mut span = node.span();
     let mut parts = node.parts();
@@ -219,7 +220,7 @@ fn chosen(node: Node<'_, '_>) -> Answer<Chosen> {
     Ok(Chosen { name, values, span })
 }
 
-/// Whether a word of a type has a meaning of its own.
+/// Whether a word already names a scalar type or a memory.
 fn is_reserved(word: &str) -> bool {
     word.parse::<Scalar>().is_ok() || word.parse::<Memory>().is_ok()
 }
@@ -267,7 +268,7 @@ fn spec_kind(node: &Node<'_, '_>) -> Answer<SpecKind> {
     })
 }
 
-/// The error for an operation that the spec does not have, or lacks.
+/// The error for an operation that the spec does not have, or for a missing operation.
 fn wrong(node: &Node<'_, '_>, op: Option<&str>, known: &[&str]) -> Box<Diagnostic> {
     let word = node.text().split('.').next().unwrap_or("");
     let message = match op {
@@ -278,11 +279,11 @@ fn wrong(node: &Node<'_, '_>, op: Option<&str>, known: &[&str]) -> Box<Diagnosti
     };
     let d = Diagnostic::new(Code::Syntax, node.span(), message);
     Box::new(if known.is_empty() {
-        d.label("no operation is due here").help(format!("write `{word}`"))
+        d.label("this spec has no operations").help(format!("write `{word}`"))
     } else {
         let d = d.label("expected an operation");
         let mut d = one_of(d, op.unwrap_or(""), known.iter().copied());
-        // The span covers the spec's name and its operation.
+        // The span covers the name of the spec and its operation.
         d.edits.iter_mut().for_each(|edit| edit.text = format!("{word}.{}", edit.text));
         d
     })

@@ -1,4 +1,4 @@
-//! Statements. Bodies are still empty here; the reader fills them when it meets their braces.
+//! Parses statements. Their bodies are empty here; the reader fills them.
 
 use super::Rule;
 use super::errors::{one_of, short};
@@ -15,7 +15,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::scalar::Scalar;
 use crate::span::Span;
 
-/// Whether `{` was read at the statement's end.
+/// Whether the statement ended with `{`.
 pub(super) fn opens_body(kind: &StmtKind) -> bool {
     match kind {
         StmtKind::Spec(spec) => spec.means.is_some() || spec.body.is_some(),
@@ -24,7 +24,7 @@ pub(super) fn opens_body(kind: &StmtKind) -> bool {
     }
 }
 
-/// The statement in `node`.
+/// Parses the statement in `node`.
 pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
     let node = node.parts().some()?;
     let (rule, span) = (node.rule(), node.span());
@@ -64,7 +64,7 @@ fn data_stmt(mut parts: Parts<'_, '_>, span: Span) -> Answer<StmtKind> {
     let stray = |what: &str, help: &str| {
         Box::new(
             Diagnostic::new(Code::Syntax, span, what)
-                .label("stands where it says nothing")
+                .label("not allowed in this statement")
                 .help(help),
         )
     };
@@ -73,7 +73,7 @@ fn data_stmt(mut parts: Parts<'_, '_>, span: Span) -> Answer<StmtKind> {
         let scalar = ty.scalar.or(param.then_some(Scalar::F32));
         let (true, Some(scalar)) = (is_whole, scalar) else {
             return Err(stray(
-                "a part of a type, where the whole is due",
+                "this declaration has only a part of a type",
                 "write the extents, too: `%A:[8,8].f16.GL`",
             ));
         };
@@ -86,16 +86,16 @@ fn data_stmt(mut parts: Parts<'_, '_>, span: Span) -> Answer<StmtKind> {
     };
     if range.is_some() {
         return Err(stray(
-            "a range of elements behind a definition",
-            "state the range where the caller's tensor is declared",
+            "a definition has a range of elements",
+            "state the range in the declaration of the caller's tensor",
         ));
     }
     Ok(match tensors(def.parts().next(Rule::tensors)?)? {
         TensorExpr::View(view) => {
             if ty.as_ref().is_some_and(|ty| ty.levels.is_empty()) {
                 return Err(stray(
-                    "a view with a part of a type",
-                    "leave the type out, or copy: `%x:SH = move(%A)`",
+                    "a view has a part of a type",
+                    "remove the type, or copy: `%x:SH = move(%A)`",
                 ));
             }
             StmtKind::DataDef { name, ty: ty.map(full).transpose()?, view }
@@ -300,7 +300,7 @@ fn sym(name: Name, mut facts: Parts<'_, '_>) -> Answer<SymDecl> {
         if place.replace(value).is_some() {
             return Err(Box::new(
                 Diagnostic::new(Code::Syntax, key.span, format!("`{}` is given twice", key.text))
-                    .label("given before")
+                    .label("this is the second one")
                     .help("remove one of them"),
             ));
         }

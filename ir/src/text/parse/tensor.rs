@@ -1,4 +1,4 @@
-//! Types and views.
+//! Parses types and views of data and thread tensors.
 
 use super::Rule;
 use super::errors::{called_here, one_of, short};
@@ -83,12 +83,12 @@ pub(super) fn thread_type(node: Node<'_, '_>) -> Answer<ThreadType> {
     Ok(ThreadType { levels, scalar, span })
 }
 
-/// The memories that are proposed. Those that nobody writes stand where types are spelled out.
+/// The memories that messages suggest. Read-only memories only occur in full types.
 fn proposed() -> impl Iterator<Item = Memory> + Clone {
     Memory::ALL.iter().copied().filter(|m| m.is_writable())
 }
 
-/// The error for a word that is no memory.
+/// The error for a word that is not a memory.
 fn unknown_memory(node: &Node<'_, '_>, what: &str) -> Box<Diagnostic> {
     let word = node.text().trim_end();
     let message = format!("unknown {what} `{}`", short(word));
@@ -123,7 +123,7 @@ fn neither(node: &Node<'_, '_>) -> Box<Diagnostic> {
     })
 }
 
-/// A word that must be one of few.
+/// Parses a word that must be one of a list.
 fn spelled<T: FromStr + Copy>(
     node: &Node<'_, '_>,
     what: &str,
@@ -265,7 +265,7 @@ fn method(node: Node<'_, '_>) -> Answer<ViewOp> {
             let order = numbers(parts.next(Rule::modes_list)?)?;
             if order.is_empty() {
                 return Err(Box::new(
-                    Diagnostic::new(Code::Syntax, span, "a permutation of no modes")
+                    Diagnostic::new(Code::Syntax, span, "a permutation needs modes")
                         .label("the list is empty")
                         .help("name every mode once: `.permute([1,0])`"),
                 ));

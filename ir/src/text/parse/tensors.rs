@@ -1,13 +1,13 @@
-//! Expressions over tensors.
+//! Parses expressions over tensors.
 //!
-//! What holds no tensor is a number, so that `1.0 / N` is one operand and not a spec. Operators
-//! count as in [`super::expr`], so that no tree is deeper than a text may make it.
+//! An expression without tensors is a number, so `1.0 / N` is one operand and not a spec. Operators
+//! are counted as in [`super::expr`], which bounds the depth of trees.
 
 use super::Rule;
+use super::common_mistakes::{BOTH, foreign_function_help};
 use super::errors::{one_of, short};
 use super::expr::{Operators, leaf};
 use super::functions::FUNCTIONS;
-use super::habits::{BOTH, function_of_others};
 use super::spec::attr;
 use super::tensor::view;
 use super::tree::{Answer, Node, internal, is_type};
@@ -31,14 +31,14 @@ pub(super) fn tensors(node: Node<'_, '_>) -> Answer<TensorExpr> {
     })
 }
 
-/// An operator between two parts.
+/// A binary operator.
 #[derive(Copy, Clone)]
 enum Op {
-    /// Of tensors and of numbers.
+    /// For tensors and numbers.
     Both(BinaryOp, BinOp),
-    /// Of tensors only.
+    /// For tensors only.
     Compare(BinaryOp),
-    /// Of numbers only.
+    /// For numbers only.
     Remainder,
 }
 
@@ -91,15 +91,16 @@ fn join(how: Op, a: TensorExpr, b: TensorExpr) -> Answer<TensorExpr> {
         }
         (Op::Remainder, ..) => wrong(
             span,
-            "a remainder of tensors",
-            "`%` is an operator of numbers",
-            "compute it of coordinates, or write the tensor's name right behind its `%`",
+            "`%` is not an operator of tensors",
+            "`%` is a remainder of numbers",
+            "compute the remainder of coordinates, or write the name of a tensor directly after \
+             `%`",
         ),
         (Op::Compare(_), TensorExpr::Number(_), TensorExpr::Number(_)) => wrong(
             span,
-            "two numbers are compared",
-            "neither is a tensor",
-            "compare a tensor with a number; conditions on numbers stand in `if (..)`",
+            "a comparison needs a tensor",
+            "both sides are numbers",
+            "compare a tensor with a number; write conditions on numbers as `if (..)`",
         ),
         (Op::Both(op, _) | Op::Compare(op), a, b) => {
             let kind = SpecKind::Binary(op);
@@ -180,7 +181,7 @@ impl Operators {
                 _ if !attrs.is_empty() => {
                     return wrong(
                         arg.span(),
-                        "an operand behind an attribute",
+                        "an operand follows an attribute",
                         "expected `key=value`",
                         "write the operands first: `max(%x, axis=1)`",
                     );
@@ -193,11 +194,11 @@ impl Operators {
         }
         let kind = kind(&word, &args, &attrs);
         let Some((kind, wanted)) = kind else {
-            let message = format!("no spec is written `{}(..)`", short(&word));
+            let message = format!("there is no function `{}(..)`", short(&word));
             let d = Diagnostic::new(Code::Syntax, at, message);
-            let d = d.label("expected a function of tensors");
-            // A name that looks like it is another function.
-            return Err(Box::new(match function_of_others(&word) {
+            let d = d.label("expected a tensor function");
+            // A similar name is a different function, so foreign functions come first.
+            return Err(Box::new(match foreign_function_help(&word) {
                 Some(instead) => d.help(instead),
                 None => one_of(d, &word, FUNCTIONS.into_iter()),
             }));
@@ -207,7 +208,7 @@ impl Operators {
             let Some(TensorExpr::Number(Expr { kind: ExprKind::Name(to), span: at })) = &to else {
                 return wrong(
                     span,
-                    "a cast to no type",
+                    "a cast needs a type",
                     "expected a type",
                     "write `cast(%x, f16)`",
                 );
@@ -243,9 +244,9 @@ impl Operators {
         if !tensors {
             return wrong(
                 span,
-                format!("`{word}` of numbers"),
-                "no tensor stands between its parentheses",
-                "write the number; `+`, `-`, `*`, `/`, `min`, `max` and `sqrt` are computed",
+                format!("`{word}` needs a tensor"),
+                "all operands are numbers",
+                "write the result; only `+`, `-`, `*`, `/`, `min`, `max` and `sqrt` take numbers",
             );
         }
         Ok(TensorExpr::Apply(Box::new(Apply { kind, args, attrs, span })))
@@ -283,7 +284,7 @@ fn constant(
     Some(TensorExpr::Number(Expr { kind, span }))
 }
 
-/// What a function computes, and of how many tensors.
+/// The spec of a function, and the number of its tensor operands.
 fn kind(word: &str, args: &[TensorExpr], attrs: &[Attr]) -> Option<(SpecKind, usize)> {
     let reduces = args.len() == 1 || Attr::among(attrs, Key::Axis).is_some();
     Some(match word {

@@ -1,7 +1,7 @@
-//! Pest's pairs with our spans, and the one way to take them apart.
+//! Access to pest's parse tree.
 //!
-//! Signs that are rules only for the sake of messages are passed over. Where the tree has not the
-//! shape that the grammar promises, the answer is the error `I0901`, never a panic.
+//! Rules that exist only so that messages can name signs are skipped. If the tree differs from the
+//! grammar, the result is the error `I0901`, never a panic.
 
 use super::super::comments::Comments;
 use super::Rule;
@@ -10,16 +10,16 @@ use crate::diag::{Code, Diagnostic};
 use crate::span::Span;
 use pest::iterators::{Pair, Pairs};
 
-/// A result whose error is boxed, for it is large and rare.
+/// A result with a boxed error, because errors are large and rare.
 pub(super) type Answer<T> = Result<T, Box<Diagnostic>>;
 
-/// What every node of one parse knows.
+/// Data that all nodes of one parse share.
 #[derive(Copy, Clone)]
 pub(super) struct Tree<'c, 's> {
-    /// Where the parsed part begins in the text.
+    /// The offset of the parsed part in the text.
     pub(super) base: usize,
     pub(super) comments: &'c Comments<'s>,
-    /// The parameters of the sub-spec around.
+    /// The parameters of the enclosing sub-spec.
     pub(super) params: &'c [Param],
 }
 
@@ -33,7 +33,7 @@ impl<'c, 's> Tree<'c, 's> {
     }
 }
 
-/// One pair.
+/// One pair of pest.
 #[derive(Clone)]
 pub(super) struct Node<'c, 's> {
     tree: Tree<'c, 's>,
@@ -45,7 +45,7 @@ impl<'c, 's> Node<'c, 's> {
         self.pair.as_rule()
     }
 
-    /// The same in a sub-spec with these parameters.
+    /// The node with these parameters of the enclosing sub-spec.
     pub(super) fn with<'d>(self, params: &'d [Param]) -> Node<'d, 's>
     where
         'c: 'd,
@@ -53,40 +53,40 @@ impl<'c, 's> Node<'c, 's> {
         Node { tree: Tree { params, ..self.tree }, pair: self.pair }
     }
 
-    /// The parameters of the sub-spec around.
+    /// The parameters of the enclosing sub-spec.
     pub(super) fn params(&self) -> &'c [Param] {
         self.tree.params
     }
 
-    /// The type parameter that it names.
+    /// The name, if it is a type parameter.
     pub(super) fn type_param(&self) -> Option<Name> {
         let name = self.name();
         is_type(self.params(), &name.text).then_some(name)
     }
 
-    /// The text; for rules with parts it may end with blanks and comments.
+    /// The text. For rules with parts it may end with blanks and comments.
     pub(super) fn text(&self) -> &'s str {
         self.pair.as_str()
     }
 
-    /// Where it stands, without blanks and comments at its end.
+    /// The span, without trailing blanks and comments.
     pub(super) fn span(&self) -> Span {
         let span = self.pair.as_span();
         let (start, end) = (self.tree.base + span.start(), self.tree.base + span.end());
         Span::new(start, self.tree.comments.trimmed(start, end))
     }
 
-    /// Its text behind the sigil.
+    /// The name after the sigil.
     pub(super) fn without_sigil(&self) -> Name {
         Name { text: self.text().get(1..).unwrap_or("").to_owned(), span: self.span() }
     }
 
-    /// Its text as a name.
+    /// The text as a name.
     pub(super) fn name(&self) -> Name {
         Name { text: self.text().trim_end().to_owned(), span: self.span() }
     }
 
-    /// What it consists of.
+    /// The parts of the node.
     pub(super) fn parts(self) -> Parts<'c, 's> {
         let span = self.pair.as_span();
         let whole = Span::new(self.tree.base + span.start(), self.tree.base + span.end());
@@ -94,42 +94,42 @@ impl<'c, 's> Node<'c, 's> {
     }
 }
 
-/// Whether one of the parameters is a type of that name.
+/// Whether one of the parameters is a type with this name.
 pub(super) fn is_type(params: &[Param], name: &str) -> bool {
     params.iter().any(|p| p.is_type && p.name.text == name)
 }
 
-/// The parts of a node that are not yet taken.
+/// The remaining parts of a node.
 pub(super) struct Parts<'c, 's> {
     tree: Tree<'c, 's>,
     pairs: Pairs<'s, Rule>,
-    /// May end with blanks and comments.
+    /// The span of the node, possibly with trailing blanks and comments.
     whole: Span,
 }
 
 impl<'c, 's> Parts<'c, 's> {
-    /// The whole node's span.
+    /// The span of the whole node.
     pub(super) fn whole(&self) -> Span {
         Span { end: self.trimmed(self.whole), ..self.whole }
     }
 
-    /// The end of `span` without blanks and comments at its end.
+    /// The end of `span` without trailing blanks and comments.
     pub(super) fn trimmed(&self, span: Span) -> u32 {
         self.tree.comments.trimmed(span.start as usize, span.end as usize) as u32
     }
 
-    /// Whether all are taken.
+    /// Whether no parts remain.
     pub(super) fn is_empty(&self) -> bool {
         self.pairs.len() == 0
     }
 
-    /// The next part of whatever kind.
+    /// The next part of any rule.
     pub(super) fn any(&mut self) -> Option<Node<'c, 's>> {
         let pair = self.pairs.by_ref().find(|p| !is_sign(p.as_rule()))?;
         Some(Node { tree: self.tree, pair })
     }
 
-    /// The next part, if it is a `rule`.
+    /// The next part, if its rule is `rule`.
     pub(super) fn take(&mut self, rule: Rule) -> Option<Node<'c, 's>> {
         while self.pairs.peek().is_some_and(|p| is_sign(p.as_rule())) {
             self.pairs.next();
@@ -140,18 +140,18 @@ impl<'c, 's> Parts<'c, 's> {
         self.any()
     }
 
-    /// The next part, which must be a `rule`.
+    /// The next part, which must be of rule `rule`.
     pub(super) fn next(&mut self, rule: Rule) -> Answer<Node<'c, 's>> {
         self.take(rule).ok_or_else(|| internal(self.whole(), super::errors::describe(rule)))
     }
 
-    /// The next part, which must be there.
+    /// The next part of any rule, which must exist.
     pub(super) fn some(&mut self) -> Answer<Node<'c, 's>> {
         self.any().ok_or_else(|| internal(self.whole(), "more"))
     }
 }
 
-/// Whether the rule only marks a sign or a keyword.
+/// Whether the rule only names a sign or a keyword.
 pub(super) fn is_sign(rule: Rule) -> bool {
     matches!(
         rule,
@@ -212,11 +212,11 @@ pub(super) fn is_sign(rule: Rule) -> bool {
     )
 }
 
-/// The grammar and the reader disagree.
+/// The error for a parse tree that differs from the grammar.
 pub(super) fn internal(span: Span, wanted: &str) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::new(Code::Internal, span, "the parser does not understand its own grammar")
             .label(format!("expected {wanted}"))
-            .help("this is a defect of carbyne; please send us the text"),
+            .help("this is a defect of carbyne: report it with the text"),
     )
 }

@@ -1,14 +1,14 @@
-//! Numbers and tuples, with no more parentheses than their trees need.
+//! Prints numbers and tuples with minimal parentheses.
 
 use crate::ast::{BinOp, Expr, ExprKind, TupleExpr};
 
-/// Binds tighter than every operator.
+/// The rank above every operator.
 pub(super) const TIGHTEST: u8 = 3;
 
-/// Work that is still to be printed, the first at the end.
+/// An item of the print stack; the last item is printed first.
 enum Piece<'m> {
     Text(&'static str),
-    /// In parentheses if it binds less than the rank.
+    /// Parenthesized if its operator has a lower rank.
     Expr(&'m Expr, u8),
     Tuple(&'m TupleExpr),
 }
@@ -18,7 +18,7 @@ pub(super) fn expr(out: &mut String, e: &Expr) {
     pieces(out, Piece::Expr(e, 0));
 }
 
-/// Prints a number, in parentheses if it binds less than the rank.
+/// Prints a number, parenthesized if its operator has a lower rank.
 pub(super) fn expr_within(out: &mut String, e: &Expr, rank: u8) {
     pieces(out, Piece::Expr(e, rank));
 }
@@ -61,7 +61,7 @@ fn pieces(out: &mut String, first: Piece<'_>) {
                 ExprKind::Name(name) => out.push_str(name),
                 ExprKind::Real(text) => out.push_str(text),
                 ExprKind::Neg(a) => {
-                    // A sign belongs to what stands right behind it.
+                    // A sign applies to the operand directly after it.
                     out.push('-');
                     todo.push(Piece::Expr(a, TIGHTEST));
                 }
@@ -81,7 +81,8 @@ fn pieces(out: &mut String, first: Piece<'_>) {
                             out.push('(');
                             todo.push(Piece::Text(")"));
                         }
-                        // Operators group from the left, so only the right side must bind tighter.
+                        // Operators are left-associative, so only the right side needs a higher
+                        // rank.
                         todo.extend([Piece::Expr(b, rank + 1), Piece::Text(" ")]);
                         todo.extend([Piece::Text(op.as_str()), Piece::Text(" ")]);
                         todo.push(Piece::Expr(a, rank));
@@ -92,7 +93,7 @@ fn pieces(out: &mut String, first: Piece<'_>) {
     }
 }
 
-/// A text holds no negative literal; one that was built is printed as the difference that it is.
+/// A text has no negative literals: a negative number is printed as a difference.
 fn int(out: &mut String, v: i64, above: u8) {
     let text = match v {
         0.. => return out.push_str(&v.to_string()),

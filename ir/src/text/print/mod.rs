@@ -1,9 +1,8 @@
-//! From [`Module`] to text: one statement a line, two spaces a body, at most 100 columns where it
-//! can.
+//! Printing: from [`Module`] to text, one statement a line, an indentation of two spaces for each
+//! body, and at most 100 columns if possible.
 //!
-//! Invariant: the same module always gives the same text, which ends with a line break. Nothing
-//! here recurses, whatever the depth of the tree, and no line is indented for more bodies than a
-//! text may nest.
+//! Invariant: equal modules give equal texts, which end with a line break. Printing does not
+//! recurse, and indentation is limited to the maximum nesting of a text.
 
 mod expr;
 mod statement;
@@ -13,7 +12,7 @@ mod tensors;
 use crate::ast::{Block, Compare, Expr, FORMAT_VERSION, Module, Stmt, StmtKind};
 use crate::limits::MAX_NESTING;
 
-/// Columns that a body is indented by.
+/// The indentation of a body, in columns.
 const INDENT: usize = 2;
 
 /// The text of a module.
@@ -21,7 +20,7 @@ pub fn print(module: &Module) -> String {
     print_indented(module, INDENT).0
 }
 
-/// The text of a module without indentation; and where each statement begins.
+/// The text of a module without indentation, and the start of each statement.
 pub(super) fn print_plain(module: &Module) -> (String, Vec<(usize, &Stmt)>) {
     print_indented(module, 0)
 }
@@ -52,19 +51,19 @@ pub fn print_compare(c: &Compare) -> String {
     statement::compare(c)
 }
 
-/// A list of statements of which some are printed.
+/// A partly printed list of statements.
 struct Open<'m> {
     rest: std::slice::Iter<'m, Stmt>,
-    /// The block that they are of; none for a module.
+    /// The block of the statements. `None` for a module.
     block: Option<&'m Block>,
-    /// What stands between its braces and those of the statement's other block, and that block.
+    /// The other block of the statement, and the text between the two blocks.
     next: Option<(&'static str, &'m Block)>,
 }
 
-/// Prints statements; returns where each begins.
+/// Prints statements. Returns the start of each.
 fn stmts<'m>(out: &mut String, items: &'m [Stmt], by: usize) -> Vec<(usize, &'m Stmt)> {
     let mut places = vec![];
-    // No line is indented for more bodies than a text may nest.
+    // The indentation is limited to the maximum nesting of a text.
     let columns = |bodies: usize| by * bodies.min(MAX_NESTING);
     let mut stack = vec![Open { rest: items.iter(), block: None, next: None }];
     while let Some(top) = stack.last_mut() {
@@ -94,7 +93,8 @@ fn stmts<'m>(out: &mut String, items: &'m [Stmt], by: usize) -> Vec<(usize, &'m 
     places
 }
 
-/// The statement's first block, and how its other one follows.
+/// The first block of a statement, and if there is another one, the text between them and this
+/// block.
 fn blocks(kind: &StmtKind) -> Option<(&Block, Option<(&'static str, &Block)>)> {
     match kind {
         StmtKind::Spec(spec) => match (&spec.means, &spec.body) {

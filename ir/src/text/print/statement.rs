@@ -1,7 +1,7 @@
-//! Statements and heads, broken where a line would be too long.
+//! Prints statements and heads, with line breaks where a line would be too long.
 //!
-//! A head that does not fit breaks before its operands and results; a list that still does not fit
-//! breaks between its members. Words themselves are never broken.
+//! A head that does not fit breaks before its operands and results. A list that still does not fit
+//! breaks between its members. Words are never broken.
 
 use super::expr::{expr, tuple};
 use super::tensor::{attribute, data_type, result_type, thread_type, view};
@@ -14,13 +14,13 @@ use pretty::{Arena, DocAllocator, DocBuilder};
 
 type Doc<'a> = DocBuilder<'a, Arena<'a>>;
 
-/// Columns that a broken head is indented by, more than a body so that they differ.
+/// The indentation of a continued head. It is larger than that of a body to tell them apart.
 const CONTINUED: isize = 4;
 
 /// Prints a statement, or its head up to `{`, at the given depth.
 pub(super) fn head(out: &mut String, depth: usize, kind: &StmtKind) {
     let arena = Arena::new();
-    // The doc knows of the columns already printed through blanks of its own, cut off below.
+    // Leading blanks stand for the columns already printed; they are cut off below.
     let doc = arena.text(" ".repeat(depth)).append(statement(&arena, kind)).nest(depth as isize);
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -366,7 +366,7 @@ fn call<'a>(arena: &'a Arena<'a>, call: &Call) -> Doc<'a> {
     arena.text(head).append(operands.nest(CONTINUED)).group()
 }
 
-/// `(a, b)`, a member a line where it does not fit.
+/// `(a, b)`, with one member a line if it does not fit.
 fn parenthesized<'a>(arena: &'a Arena<'a>, members: impl Iterator<Item = Doc<'a>>) -> Doc<'a> {
     let members = arena.line_().append(list(arena, members, arena.line())).nest(CONTINUED);
     arena.text("(").append(members).append(")").group()
@@ -408,8 +408,8 @@ fn threads(name: &str, ty: Option<&ThreadType>) -> String {
     })
 }
 
-/// A word and what it says, on a line of its own where all does not fit one; nothing where nothing
-/// is said.
+/// A keyword with its parts, on a separate line if everything does not fit on one. Nothing if there
+/// are no parts.
 fn clause<'a>(
     arena: &'a Arena<'a>,
     word: &'static str,
@@ -459,5 +459,5 @@ fn with(f: impl FnOnce(&mut String)) -> String {
     out
 }
 
-/// Columns a line should have at most.
+/// The preferred maximum width of a line.
 const WIDTH: usize = 100;

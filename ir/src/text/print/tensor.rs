@@ -1,4 +1,4 @@
-//! Types and views, each on one line.
+//! Prints types and views, each on one line.
 
 use super::expr::{expr, tuple, tuples};
 use crate::ast::{Attr, AttrValue, Pad, Pick, ResultType, View, ViewOp};
@@ -29,7 +29,7 @@ pub(super) fn result_type(out: &mut String, ty: &ResultType) {
     type_attrs(out, &ty.attrs);
 }
 
-/// The type parameter in the place of a scalar type.
+/// The type parameter, if one stands for the scalar type.
 fn scalar(attrs: &[TypeAttr]) -> Option<&str> {
     match attrs.first() {
         Some(TypeAttr::Scalar(name)) => Some(&name.text),
@@ -119,7 +119,7 @@ fn layout(out: &mut String, layout: &LayoutExpr) {
     tuple(out, &layout.stride);
 }
 
-/// A tensor and what is done to it.
+/// A tensor and its view operations.
 pub(super) fn view(out: &mut String, sigil: char, view: &View) {
     out.push(sigil);
     out.push_str(&view.base.text);

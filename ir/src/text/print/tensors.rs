@@ -1,4 +1,4 @@
-//! Expressions over tensors, with no more parentheses than their trees need.
+//! Prints expressions over tensors with minimal parentheses.
 
 use super::expr::expr_within;
 use super::tensor::{attribute, view};
@@ -7,19 +7,19 @@ use pretty::{Arena, DocAllocator, DocBuilder};
 
 type Doc<'a> = DocBuilder<'a, Arena<'a>>;
 
-/// Work that is still to be printed, the first at the end.
+/// An item of the print stack; the last item is printed first.
 enum Piece<'m> {
     Text(String),
-    /// Where a line may be broken.
+    /// A possible line break.
     Break,
-    /// In parentheses if it binds less than the rank.
+    /// Parenthesized if its operator has a lower rank.
     Tensors(&'m TensorExpr, u8),
 }
 
-/// Above every operator.
+/// The rank above every operator.
 const TIGHTEST: u8 = 4;
 
-/// The expression. Lines may break behind operators and commas.
+/// Prints the expression. Lines may break after operators and commas.
 pub(super) fn tensors<'a>(arena: &'a Arena<'a>, e: &TensorExpr) -> Doc<'a> {
     let mut doc = arena.nil();
     let mut text = String::new();
@@ -32,7 +32,7 @@ pub(super) fn tensors<'a>(arena: &'a Arena<'a>, e: &TensorExpr) -> Doc<'a> {
             }
             Piece::Tensors(TensorExpr::View(v), _) => view(&mut text, '%', v),
             Piece::Tensors(TensorExpr::Number(e), above) => {
-                // Ranks of numbers are one below those of tensors, which have comparisons, too.
+                // Numbers have no comparisons, so their ranks are one below those of tensors.
                 expr_within(&mut text, e, above.saturating_sub(1));
             }
             Piece::Tensors(TensorExpr::Apply(apply), above) => {
@@ -60,7 +60,8 @@ pub(super) fn tensors<'a>(arena: &'a Arena<'a>, e: &TensorExpr) -> Doc<'a> {
                 text.push_str(apply.kind.function().unwrap_or("?"));
                 text.push('(');
                 todo.push(Piece::Text(")".to_owned()));
-                // The type of a cast is its first attribute, and written without the name.
+                // The first attribute of a cast is its type, which is printed without the attribute
+                // name.
                 let cast = apply.kind == SpecKind::Unary(UnaryOp::Cast);
                 for (i, attr) in apply.attrs.iter().enumerate().rev() {
                     let mut word = String::new();

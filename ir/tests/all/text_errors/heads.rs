@@ -1,4 +1,4 @@
-//! Wrong specs, loops and branches.
+//! Errors in specs, loops and conditions.
 
 use super::check;
 use expect_test::expect;
@@ -11,7 +11,7 @@ fn loops_and_branches() {
             P0001 2:15 "<=" expected `<`, found `<=` (write the loop as `for (k = 0; k < 8 + 1; k += 1)`)
         "#]],
     );
-    // A brace that is there is not written again.
+    // The edit does not repeat an existing brace.
     for text in ["for k in range(4): {\n  barrier\n}", "for k in range(4) {\n  barrier\n}"] {
         let text = format!("carbyne 2\n{text}\n");
         let errors = carbyne_ir::text::parse(&text).expect_err("a loop of Python");
@@ -20,7 +20,7 @@ fn loops_and_branches() {
         let mended = format!("{}{}{}", &text[..start], edit.text, &text[end..]);
         assert!(carbyne_ir::text::parse(&mended).is_ok(), "{mended}");
     }
-    // No edit where the loop that it would write does not parse.
+    // There is no edit if the resulting loop would not parse.
     check(
         "for (k = 0; k << 8; k += 1) { barrier }",
         expect![[r#"
@@ -91,19 +91,19 @@ fn loops_and_branches() {
     check(
         "else {}",
         expect![[r#"
-        P0001 2:1 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+        P0001 2:1 "else" `else` without `if` (write `else` directly after the `}` of an `if`)
     "#]],
     );
     check(
         "Spec () -> () {} else {}",
         expect![[r#"
-        P0001 2:18 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+        P0001 2:18 "else" `else` without `if` (write `else` directly after the `}` of an `if`)
     "#]],
     );
     check(
         "if (k < 8) {} else {} else {}",
         expect![[r#"
-        P0001 2:23 "else" `else` without `if` (put `else` behind the closing brace of an `if`)
+        P0001 2:23 "else" `else` without `if` (write `else` directly after the `}` of an `if`)
     "#]],
     );
 }

@@ -1,4 +1,4 @@
-//! What is said about wrong texts: code, place, headline, help.
+//! Errors of texts: code, place, message and help.
 
 mod heads;
 mod tensors;
@@ -8,7 +8,7 @@ use carbyne_ir::text::parse;
 use expect_test::{Expect, expect};
 use std::fmt::Write;
 
-/// Checks the errors of `text`, a line each: code, place, the text there, headline, help.
+/// Compares the errors of `text`, one per line: code, place, quoted text, message, help.
 fn check_whole(text: &str, expected: Expect) {
     let mut out = String::new();
     match parse(text) {
@@ -34,7 +34,7 @@ fn check_whole(text: &str, expected: Expect) {
     expected.assert_eq(&out);
 }
 
-/// As [`check_whole`], behind a version line.
+/// [`check_whole`], after a version line.
 fn check(text: &str, expected: Expect) {
     check_whole(&format!("carbyne 2\n{text}"), expected);
 }
@@ -80,13 +80,13 @@ fn version() {
     check_whole(
         "carbyne 1000000000000000000000000000000000000000000000000000000000\n",
         expect![[r#"
-            P0002 1:9 "100000000000000000000000" format version `10000000000000000000000000000000…` is not the one that this build reads (write `carbyne 2` in its place, or take the carbyne that wrote the text)
+            P0002 1:9 "100000000000000000000000" this build does not read format version `10000000000000000000000000000000…` (write `carbyne 2` in its place, or use the version of carbyne that wrote the text)
         "#]],
     );
     check_whole(
         "carbyne 1\nlet x = 3",
         expect![[r#"
-            P0002 1:9 "1" texts of version 1 are not read any more: see docs/version1.md (write `carbyne 2` in its place)
+            P0002 1:9 "1" this build does not read texts of version 1: see docs/version1.md (write `carbyne 2` in its place)
         "#]],
     );
     check_whole(
@@ -163,7 +163,7 @@ fn statements() {
     check(
         "sym K{min=-1}",
         expect![[r#"
-        P0001 2:11 "-" expected a number, found `-` (write a number below zero as `0 - 3`)
+        P0001 2:11 "-" expected a number, found `-` (write a negative number as `0 - 3`)
     "#]],
     );
     check(
@@ -257,13 +257,13 @@ fn numbers() {
     check(
         "let x = (3, 4)",
         expect![[r#"
-            P0001 2:9 "(3, 4)" a tuple stands where a number is due (write one number; tuples stand in shapes, strides and tile sizes)
+            P0001 2:9 "(3, 4)" expected a number, found a tuple (write one number; tuples are allowed in shapes, strides and tile sizes)
         "#]],
     );
     check(
         "let x = ()",
         expect![[r#"
-            P0001 2:9 "()" a tuple stands where a number is due (write one number; tuples stand in shapes, strides and tile sizes)
+            P0001 2:9 "()" expected a number, found a tuple (write one number; tuples are allowed in shapes, strides and tile sizes)
         "#]],
     );
     check(
@@ -333,7 +333,7 @@ fn bodies() {
     check(
         "Spec () -> () {\n  barrier\n}\n}\n",
         expect![[r#"
-        P0001 5:1 "}" `}` closes nothing (remove it, or add the `{` that it should close)
+        P0001 5:1 "}" `}` without a `{` (remove it, or add the missing `{`)
     "#]],
     );
     check(
@@ -345,7 +345,7 @@ fn bodies() {
     check(
         "Spec () -> () { } }\nlet = 3\n}",
         expect![[r#"
-            P0001 2:19 "}" `}` closes nothing (remove it, or add the `{` that it should close)
+            P0001 2:19 "}" `}` without a `{` (remove it, or add the missing `{`)
             P0001 3:5 "=" expected a name, found `=` (write constants as `let M = 256, N = 2 * M`)
         "#]],
     );

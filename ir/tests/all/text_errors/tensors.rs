@@ -1,4 +1,4 @@
-//! Wrong types and views.
+//! Errors in types and views.
 
 use super::check;
 use expect_test::expect;
@@ -26,7 +26,7 @@ fn types_and_views() {
     check(
         "%A:f16.GL",
         expect![[r#"
-            P0001 2:1 "%A:f16.GL" a part of a type, where the whole is due (write the extents, too: `%A:[8,8].f16.GL`)
+            P0001 2:1 "%A:f16.GL" this declaration has only a part of a type (write the extents, too: `%A:[8,8].f16.GL`)
         "#]],
     );
     check(
@@ -140,7 +140,7 @@ fn types_and_views() {
     check(
         "%a = %A[(1,2)]",
         expect![[r#"
-            P0001 2:9 "(1,2)" a tuple stands where a number is due (write one number; tuples stand in shapes, strides and tile sizes)
+            P0001 2:9 "(1,2)" expected a number, found a tuple (write one number; tuples are allowed in shapes, strides and tile sizes)
         "#]],
     );
 }

@@ -1,4 +1,4 @@
-//! One edit of a module: where there are any, and what each makes of it.
+//! Edits of a module: finds the places where an edit is possible, and applies one edit.
 
 use carbyne_ir::ast::visit::{self, PartMut};
 use carbyne_ir::ast::{
@@ -7,7 +7,7 @@ use carbyne_ir::ast::{
 };
 use std::collections::BTreeSet;
 
-/// Kinds of edits.
+/// The kinds of edits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Delete,
@@ -46,39 +46,39 @@ impl Kind {
     }
 }
 
-/// What is done to a statement.
+/// The action of an edit.
 #[derive(Clone, Debug, PartialEq)]
 enum How {
     Delete,
     Earlier,
     Later,
-    /// This much is added to its last number.
+    /// Adds this to the last number of the statement.
     Add(i64),
-    /// A barrier of each warp alone.
+    /// Replaces a barrier by one barrier per warp.
     Warps,
     Parity,
-    /// The step of a loop.
+    /// Changes the step of a loop.
     Step(Way),
-    /// Each index that is written so, in the statement and what it holds.
+    /// Changes each index with this text, in the statement and its body.
     Index(String, Way),
-    /// Each stage of a ring of so many.
+    /// Changes the stage index of a ring of this length.
     Ring(String, i64),
 }
 
-/// What becomes of a number.
+/// The change of a number.
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum Way {
     More,
     Less,
     Double,
-    /// Of the left side of a remainder.
+    /// Changes the left side of a remainder.
     Shift,
-    /// Of its right side.
+    /// Changes the right side of a remainder.
     Longer,
     Shorter,
 }
 
-/// An edit of a statement, by its number among all.
+/// An edit of the statement with this number.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) kind: Kind,
@@ -96,7 +96,8 @@ fn synchronizes(stmt: &Stmt) -> bool {
     }
 }
 
-/// The lists of statements, outer ones first, with the number of the first statement of each.
+/// Visits the lists of statements, outer ones first, with the number of the first statement of
+/// each.
 fn lists(
     stmts: &mut Vec<Stmt>,
     next: &mut usize,
@@ -118,7 +119,7 @@ fn bodies(
     kind.bodies_mut().any(|b: &mut Block| lists(&mut b.stmts, next, visit))
 }
 
-/// How an expression is written.
+/// A text that identifies an expression.
 fn written(e: &Expr) -> String {
     match &e.kind {
         ExprKind::Int(n) => n.to_string(),
@@ -129,7 +130,7 @@ fn written(e: &Expr) -> String {
     }
 }
 
-/// The number that a name or a literal is, where it is written as one.
+/// The number of stages of a ring, if it is declared as a literal.
 fn ring_of(view: &View, text: &str) -> Option<i64> {
     let from = format!("Allocate %{}:[", view.base.text);
     let rest = &text[text.find(&from)? + from.len()..];
@@ -137,8 +138,8 @@ fn ring_of(view: &View, text: &str) -> Option<i64> {
     number.parse().ok().filter(|n| (2..=16).contains(n))
 }
 
-/// Calls `visit` with each index of a statement, and with those of the statements in it; with the
-/// view where it is one of a tensor.
+/// Calls `visit` with each index of a statement and of the statements in its body, and with the
+/// view of an index into a tensor.
 fn indices(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut Expr, Option<&View>)) {
     if matches!(stmt.kind, StmtKind::For { .. }) {
         return;
@@ -188,7 +189,7 @@ fn inside(stmt: &mut Stmt, visit: &mut dyn FnMut(&mut Expr, Option<&View>)) {
     }
 }
 
-/// An expression and what it is made of, the inner ones first.
+/// Visits an expression and its operands, operands first.
 fn each(e: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) {
     match &mut e.kind {
         ExprKind::Bin(_, a, b) => {
@@ -201,7 +202,7 @@ fn each(e: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) {
     visit(e);
 }
 
-/// What may be done to an index.
+/// The possible changes of an index.
 fn ways(e: &Expr, blocks: (i64, &str)) -> Vec<(Kind, Way)> {
     match &e.kind {
         ExprKind::Bin(BinOp::Mod, _, n) => {
@@ -225,7 +226,7 @@ fn ways(e: &Expr, blocks: (i64, &str)) -> Vec<(Kind, Way)> {
     }
 }
 
-/// Whether it is the number of blocks of a persistent kernel.
+/// Whether an expression is the number of blocks of a persistent kernel.
 fn is_number(e: &Expr, blocks: (i64, &str)) -> bool {
     match &e.kind {
         ExprKind::Int(n) => *n == blocks.0 && *n > 1,
@@ -260,10 +261,10 @@ fn edited(e: &Expr, way: Way) -> Expr {
     }
 }
 
-/// All edits of a module whose persistent grid has so many blocks; 0 where it has none.
+/// All edits of a module whose persistent grid has this number of blocks (0: not persistent).
 pub(crate) fn sites(module: &Module, blocks: i64, text: &str) -> Vec<Site> {
     let (mut copy, mut out) = (module.clone(), vec![]);
-    // What the number is called, where it has a name.
+    // The name of the number, if it has one.
     let blocks = (blocks, if text.contains(", P = ") { "P" } else { "G" });
     lists(&mut copy.items, &mut 0, &mut |list, first| {
         for (i, stmt) in list.iter_mut().enumerate() {
@@ -291,7 +292,7 @@ pub(crate) fn sites(module: &Module, blocks: i64, text: &str) -> Vec<Site> {
                 }
                 _ => {}
             }
-            // What is written at the top are sizes and types.
+            // Statements at the top level declare sizes and types.
             let is_item = first == 0;
             let mut seen = BTreeSet::new();
             indices(stmt, &mut |e, view| {
@@ -319,8 +320,8 @@ pub(crate) fn sites(module: &Module, blocks: i64, text: &str) -> Vec<Site> {
     out
 }
 
-/// The module with one edit; none where nothing is to be done.
-pub(crate) fn apply(module: &Module, site: &Site) -> Option<Module> {
+/// The module with one edit; none if nothing changes.
+pub(crate) fn apply_edit(module: &Module, site: &Site) -> Option<Module> {
     let (mut copy, mut done) = (module.clone(), false);
     lists(&mut copy.items, &mut 0, &mut |list, first| {
         if !(first..first + list.len()).contains(&site.at) {
@@ -352,7 +353,7 @@ fn exchange(list: &mut [Stmt], i: usize) -> bool {
     true
 }
 
-/// A barrier of all becomes one of each warp.
+/// Replaces a barrier of all threads by one barrier per warp.
 fn warps(list: &mut Vec<Stmt>, i: usize) -> bool {
     let StmtKind::Barrier(of) = &list[i].kind else { return false };
     let mut all = of.clone().unwrap_or_else(|| View::of("cta"));

@@ -1,11 +1,11 @@
-//! The kernels that are edited: decomposed for small grids, so that blocks of persistent ones take
-//! several tiles.
+//! The kernels that are edited. They are decomposed for small grids, so that the blocks of
+//! persistent kernels process several tiles.
 
 use crate::support::root;
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::text;
 
-/// Values of the symbols of a launch.
+/// The values of the symbols of a launch.
 pub(crate) type Sizes = Vec<(&'static str, i64)>;
 
 pub(crate) const GROUPS: [&str; 5] = [
@@ -20,13 +20,13 @@ pub(crate) struct Kernel {
     pub(crate) group: &'static str,
     what: String,
     pub(crate) arch: Arch,
-    /// Before it is decomposed.
+    /// The text before it is decomposed.
     source: String,
-    /// What is exchanged behind that.
+    /// Replacements after it is decomposed.
     exchange: Vec<(&'static str, &'static str)>,
-    /// Launches with each of which it is executed.
+    /// The launches with which the kernel is executed.
     pub(crate) sizes: Vec<Sizes>,
-    /// Blocks of a persistent grid, and 0 for others.
+    /// The number of blocks of a persistent grid; 0 for other kernels.
     pub(crate) blocks: i64,
 }
 
@@ -35,7 +35,7 @@ impl Kernel {
         format!("{} for {}", self.what, self.arch)
     }
 
-    /// Decomposed.
+    /// The decomposed text.
     pub(crate) fn text(&self) -> String {
         let (name, src) = (self.name(), &self.source);
         let module = text::parse(src).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -51,7 +51,7 @@ impl Kernel {
     }
 }
 
-/// An example with some of its text exchanged, all of which must be there.
+/// An example with replacements, all of which must match.
 fn example(name: &str, exchange: &[(&str, &str)]) -> String {
     let path = root().join("examples").join(name).with_extension("cby");
     let mut src = std::fs::read_to_string(path).unwrap();

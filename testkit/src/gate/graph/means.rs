@@ -1,57 +1,57 @@
-//! Blocks that say what a kernel computes: values of whole tensors, each with a range that none of
-//! its elements leaves, so that no number is infinite or none at all.
+//! Writes `means` blocks on whole tensors. The writer knows a range of the elements of every value,
+//! so that no number becomes infinite or NaN.
 
-use super::writer::{Writer, of};
+use super::writer::{Writer, entry};
 use super::{Graph, Node};
-use crate::gate::plan::Pick;
+use crate::gate::description::Pick;
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeMap;
 
-/// What a value is.
+/// The type of a value.
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum Kind {
-    /// A number, real in between.
+    /// A real number.
     Float,
     /// An `i32`.
     Int,
-    /// A truth.
+    /// A boolean.
     Bool,
 }
 
-/// A value.
+/// A value of the block.
 #[derive(Clone, Debug)]
 struct Value {
-    /// As it is read.
+    /// The expression that reads the value.
     text: String,
-    /// The statement that makes it; none of a tensor of the caller.
+    /// The statement that defines the value. `None` for a tensor of the caller.
     made: Option<usize>,
     kind: Kind,
-    /// A bit for each mode of extent 1 where others have more.
+    /// A bit for each mode that has extent 1 and is broadcast.
     ones: u8,
-    /// Its least and its largest element.
+    /// The minimum and the maximum of the elements.
     range: (f64, f64),
 }
 
-/// Magnitudes beyond are squashed before anything else is computed of them.
+/// Values with larger magnitudes are limited by `tanh` before further use.
 const LARGE: f64 = 4096.0;
-/// What a divisor is at least.
+/// The minimum magnitude of a divisor.
 const APART: f64 = 0.25;
-/// Values of inputs.
+/// The range of inputs.
 const INPUT: (f64, f64) = (-2.0, 2.0);
 
-/// A block that is being written.
+/// A `means` block under construction.
 pub(super) struct Means<'a> {
     w: &'a mut Writer,
     graph: &'a Graph,
-    /// Extents of what is computed.
+    /// The extents of the values.
     extents: Vec<i64>,
     /// The mode of reductions.
     pub(super) axis: usize,
-    /// Values, in the order in which they were made.
+    /// The values in the order of their creation.
     values: Vec<Value>,
-    /// Operands of the graph that stand for values here.
+    /// The values of the graph's operands in this block.
     seen: BTreeMap<usize, Value>,
-    /// Statements: names, and what they are.
+    /// The statements, as name and expression.
     stmts: Vec<(String, String)>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Means<'a> {
         Means { w, graph, extents, axis: 0, values: vec![], seen: BTreeMap::new(), stmts: vec![] }
     }
 
-    /// A chain as a kernel.
+    /// Writes a chain as a kernel.
     pub(super) fn chain(mut self) -> String {
         self.w.features.insert("a chain");
         self.w.features.insert(["", "rank 1", "rank 2", "rank 3", "rank 4"][self.extents.len()]);
@@ -71,7 +71,7 @@ impl<'a> Means<'a> {
         self.kernel()
     }
 
-    /// A product as a kernel.
+    /// Writes a product as a kernel.
     pub(super) fn product(
         w: &'a mut Writer,
         graph: &'a Graph,
@@ -99,11 +99,11 @@ impl<'a> Means<'a> {
         all.kernel()
     }
 
-    /// A factor of a product: an operand, and a chain of it.
+    /// Writes a factor of a product: an operand and a chain of operations on it.
     fn factor(&mut self, which: usize, steps: &[Node]) -> Value {
         self.seen.clear();
         self.values.clear();
-        // The types of factors are those of the first operand; a product has no broadcast factors.
+        // Factors have the type of the first operand. A product has no broadcast factors.
         let mut o = self.graph.operands[which].clone();
         o.scalar = self.graph.operands[0].scalar;
         let scalar = self.w.float(o.scalar);
@@ -116,7 +116,7 @@ impl<'a> Means<'a> {
         if !steps.is_empty() {
             self.w.features.insert("a chain before a product");
         }
-        // What a factor is rounded to is not more than it holds.
+        // Only values without broadcast modes can be factors.
         let whole = self.values.iter().rev().find(|v| v.ones == 0 && v.kind == Kind::Float);
         let whole = whole.cloned().unwrap_or(value);
         self.tame(whole)
@@ -126,7 +126,7 @@ impl<'a> Means<'a> {
         steps.iter().for_each(|s| self.node(s));
     }
 
-    /// The kernel: the last value and perhaps another are what it gives.
+    /// Writes the kernel. Its results are the last value and possibly the first one.
     fn kernel(mut self) -> String {
         let mut outputs = vec![];
         let last = self.values.last().cloned();
@@ -162,7 +162,7 @@ impl<'a> Means<'a> {
         format!("Spec @k ({inputs}) -> ({outputs}) means {{\n{}}}\n", body.concat())
     }
 
-    /// Leaves what no result needs away, tensors of the caller among it.
+    /// Removes statements and tensors of the caller that no result needs.
     fn without_unread(&mut self, results: &[&str]) {
         let mut all: Vec<(String, String)> = vec![];
         for (name, by) in self.stmts.drain(..).rev() {
@@ -184,7 +184,7 @@ impl<'a> Means<'a> {
         all.map(|(m, e)| if ones >> m & 1 == 1 { 1 } else { *e }).collect()
     }
 
-    /// A statement, and the value that it makes.
+    /// Adds a statement. Returns its value.
     fn push(&mut self, by: String, like: Value) -> Value {
         let (text, made) = (format!("%v{}", self.stmts.len()), Some(self.stmts.len()));
         self.stmts.push((text.clone(), by));
@@ -193,7 +193,7 @@ impl<'a> Means<'a> {
         value
     }
 
-    /// An operand of the graph as a value of these extents.
+    /// An operand of the graph as a value with the current extents.
     fn operand(&mut self, which: u8) -> Value {
         let i = usize::from(which) % self.graph.operands.len();
         if let Some(value) = self.seen.get(&i) {
@@ -201,7 +201,7 @@ impl<'a> Means<'a> {
         }
         let o = self.graph.operands[i].clone();
         let ones = (0..self.extents.len()).filter(|m| o.ones >> m & 1 == 1);
-        // What has extent 1 anyway is no broadcast.
+        // A mode of extent 1 is not broadcast.
         let ones = ones.filter(|m| self.extents[*m] > 1).fold(0, |all, m| all | 1 << m);
         if ones > 0 {
             self.w.features.insert("broadcast");
@@ -238,7 +238,7 @@ impl<'a> Means<'a> {
         }
     }
 
-    /// One that is a float.
+    /// A value converted to a float.
     fn float(&mut self, pick: Pick) -> Value {
         let value = self.pick(pick);
         self.as_float(value)
@@ -261,7 +261,7 @@ impl<'a> Means<'a> {
         }
     }
 
-    /// The same, of no large magnitude.
+    /// The value, limited to magnitudes up to [`LARGE`].
     fn tame(&mut self, value: Value) -> Value {
         if magnitude(value.range) <= LARGE {
             return value;
@@ -283,7 +283,7 @@ impl<'a> Means<'a> {
     fn unary(&mut self, op: u8, source: Pick) {
         let value = self.pick(source);
         if value.kind == Kind::Int && op < 24 {
-            let op = of(&["neg", "abs", "relu"], op);
+            let op = entry(&["neg", "abs", "relu"], op);
             let by = if op == "neg" {
                 format!("-{}", value.text)
             } else {
@@ -303,7 +303,8 @@ impl<'a> Means<'a> {
         let (lo, hi) = value.range;
         let most = magnitude(value.range);
         let x = &value.text;
-        // A function whose domain the value may leave is one of what is in it.
+        // If the value may leave the domain of a function, an argument inside of the domain is
+        // used.
         let inside = if lo > 1e-3 { x.clone() } else { format!("(abs({x}) + {APART})") };
         let (least, root) = if lo > 1e-3 { (lo, hi) } else { (APART, most + APART) };
         let (by, range) = match op {
@@ -319,7 +320,7 @@ impl<'a> Means<'a> {
             16..=17 => (format!("rcp({inside})"), (root.recip(), least.recip())),
             18..=19 => (format!("silu({x})"), (-0.3, hi.max(0.0))),
             20 => (format!("gelu({x})"), (-0.2, hi.max(0.0))),
-            // What a cast rounds away.
+            // The rounding error of a cast.
             21 => (format!("{x} - cast({x}, bf16)"), (-most / 256.0, most / 256.0)),
             22..=23 => (format!("sigmoid({x})"), (0.0, 1.0)),
             24 => (format!("cast({x}, f16)"), (lo, hi)),
@@ -347,14 +348,14 @@ impl<'a> Means<'a> {
         self.combine(op, &a, &b);
     }
 
-    /// A value and a number.
+    /// Writes an operation on a value and a number.
     fn scaled(&mut self, op: u8, a: Value, which: u8) {
         let a = self.as_float(a);
-        let number: f64 = of(&[2.0, 0.5, 1.0, 3.0, -1.5, 0.125, 10.0, -0.75], which);
+        let number: f64 = entry(&[2.0, 0.5, 1.0, 3.0, -1.5, 0.125, 10.0, -0.75], which);
         let text = format!("{number:?}");
         if op > 11 {
             self.w.features.insert("a division by a constant");
-            // Of a power of two the quotient is exact.
+            // A quotient by a power of two is exact.
             self.w.rounds |= number.to_bits() << 12 != 0;
             let (p, q) = (a.range.0 / number, a.range.1 / number);
             let by = format!("{} / {text}", a.text);
@@ -388,7 +389,7 @@ impl<'a> Means<'a> {
                 }
             }
             _ => {
-                let op = of(&["<", "<=", ">", ">=", "==", "!="], op);
+                let op = entry(&["<", "<=", ">", ">=", "==", "!="], op);
                 let value = Value { kind: Kind::Bool, ones: a.ones & b.ones, ..a.clone() };
                 self.push(format!("{x} {op} {y}"), value);
                 return;
@@ -399,10 +400,10 @@ impl<'a> Means<'a> {
 
     fn select(&mut self, op: u8, left: Pick, right: Pick) {
         let (a, b) = (self.float(left), self.float(right));
-        let test = of(&["<", "<=", ">", ">="], op);
+        let test = entry(&["<", "<=", ">", ">="], op);
         let ones = a.ones & b.ones;
         let range = (a.range.0.min(b.range.0), a.range.1.max(b.range.1));
-        // Coordinates, of two modes where there are two.
+        // Coordinates of two modes, if there are two.
         let rank = self.extents.len();
         if op > 9 && a.ones == 0 {
             self.w.features.insert("iota");
@@ -413,7 +414,7 @@ impl<'a> Means<'a> {
             };
             let range = (range.0.min(0.0), range.1.max(0.0));
             let value = Value { ones: 0, range, ..a.clone() };
-            // Coordinates are those of a tensor that has a name and no view behind it.
+            // Coordinates need a tensor with a name and without a view.
             if a.text.bytes().skip(1).all(|c| c.is_ascii_alphanumeric()) {
                 self.push(format!("select({cond}, {}, 0.0)", a.text), value);
                 return;
@@ -428,7 +429,7 @@ impl<'a> Means<'a> {
         let value = if value.kind == Kind::Int { value } else { self.as_float(value) };
         let rank = self.extents.len();
         let axis = match axis {
-            // Mostly one mode in a kernel.
+            // Most reductions of a kernel are along one mode.
             28.. => usize::from(axis) % rank,
             _ => self.axis % rank,
         };

@@ -1,10 +1,9 @@
-//! Descriptions of programs at kernel level, which say what is computed and nothing of tiles,
-//! threads or loops: a spec of one operation, or one with a `means` block. [`Graph::render`] writes
-//! them.
+//! Descriptions of kernels without bodies: a spec of one operation, or a spec with a `means` block,
+//! without tiles, threads or loops. [`Graph::render`] writes them as text.
 //!
-//! Invariant: every description makes a program; a choice names its operand by counting among those
-//! that fit where it stands, so that shrinking, which removes steps and lowers numbers, needs to
-//! know nothing of programs. Invariant: 0 is the simplest choice everywhere.
+//! Invariant: every description gives a program. A choice selects its operand by counting the
+//! operands that fit at its place. Shrinking, which removes steps and lowers numbers, therefore
+//! needs no knowledge of programs. Invariant: 0 is the simplest choice everywhere.
 
 mod means;
 mod render;
@@ -13,76 +12,76 @@ mod writer;
 
 pub use writer::UNEVEN;
 
-use super::plan::Pick;
+use super::description::Pick;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A program of one kernel, where it runs, and on what.
+/// A program of one kernel, its architecture and its inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
-    /// Which architecture.
+    /// The architecture.
     pub arch: u8,
-    /// Which schedule of the simulator; 0 is the order of the text.
+    /// The schedule of the simulator; 0 is the order of the text.
     pub schedule: u8,
-    /// Which inputs.
+    /// The seed of the inputs.
     pub seed: u8,
-    /// Whether inputs are random numbers instead of small integers, where both are possible.
+    /// Whether inputs are random numbers instead of small integers, if both are possible.
     pub numbers: u8,
-    /// Which extents.
+    /// The extents.
     pub extents: [u8; 4],
-    /// Tensors of the caller that steps read.
+    /// The caller's tensors that steps read.
     pub operands: Vec<Operand>,
-    /// Those that are written.
+    /// The caller's tensors that the kernel writes.
     pub results: Vec<Operand>,
-    /// What is computed.
+    /// The kernel.
     pub form: Form,
 }
 
 /// A tensor of the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
-    /// Which type.
+    /// The type.
     pub scalar: u8,
-    /// A bit for each mode: whether its extent is 1, and the mode broadcast.
+    /// A bit for each mode: whether its extent is 1 and the mode is broadcast.
     pub ones: u8,
-    /// Which strides.
+    /// The strides.
     pub layout: u8,
-    /// As which view of it the kernel reads it.
+    /// The view through which the kernel reads the tensor.
     pub view: u8,
 }
 
-/// What a kernel computes.
+/// The form of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {
     /// Pointwise operations and reductions.
     Chain {
-        /// Modes, less one.
+        /// The number of modes minus one.
         rank: u8,
-        /// The mode along which most reductions go.
+        /// The mode of most reductions.
         axis: u8,
-        /// What is computed, the last of it stored.
+        /// The steps; the result of the last one is stored.
         steps: Vec<Node>,
     },
-    /// A product with pointwise operations before and behind it.
+    /// A product with pointwise operations before and after it.
     Product {
-        /// Matrices of a batch, where there is one.
+        /// The size of the batch, or no batch.
         batch: u8,
-        /// What becomes of the left factor.
+        /// The steps on the left factor.
         left: Vec<Node>,
-        /// What becomes of the right factor.
+        /// The steps on the right factor.
         right: Vec<Node>,
-        /// What becomes of the product.
+        /// The steps on the product.
         steps: Vec<Node>,
     },
-    /// One operation that is named by its kind.
+    /// A spec of one operation.
     Single {
-        /// Which kind.
+        /// The kind of the spec.
         kind: u8,
-        /// Modes, less one.
+        /// The number of modes minus one.
         rank: u8,
-        /// Which operation of the kind.
+        /// The operation of the kind.
         op: u8,
-        /// Whether it adds to what is there, a batch, the modes of a reduction.
+        /// Accumulation, the batch, or the modes of a reduction, depending on the kind.
         how: u8,
     },
 }
@@ -92,48 +91,48 @@ pub enum Form {
 pub enum Node {
     /// A function of one value.
     Unary {
-        /// Which.
+        /// The function.
         op: u8,
-        /// Of what.
+        /// The operand.
         source: Pick,
     },
     /// A function of two values.
     Binary {
-        /// Which.
+        /// The function.
         op: u8,
-        /// The first.
+        /// The first operand.
         left: Pick,
-        /// The second, or a number.
+        /// The second operand, or a number.
         right: Pick,
     },
-    /// One of two values, by a comparison of them or of coordinates.
+    /// A selection of one of two values, by a comparison of the values or of coordinates.
     Select {
-        /// Which comparison.
+        /// The comparison.
         op: u8,
-        /// The first.
+        /// The first value.
         left: Pick,
-        /// The second, or a number.
+        /// The second value, or a number.
         right: Pick,
     },
     /// A reduction of one mode.
     Reduce {
-        /// Which operation.
+        /// The operation.
         op: u8,
-        /// Whether along another mode than others.
+        /// Whether the mode differs from that of most reductions.
         axis: u8,
-        /// Of what.
+        /// The operand.
         source: Pick,
     },
-    /// A value divided by, or less, a reduction of it, as in softmax and in norms.
+    /// A value divided by its reduction, or minus its reduction, as in softmax and norms.
     Norm {
-        /// Which of them.
+        /// The operation.
         op: u8,
-        /// Of what.
+        /// The operand.
         source: Pick,
     },
 }
 
-/// Kernels without bodies.
+/// Draws the description of a kernel without a body.
 pub fn graph() -> impl Strategy<Value = Graph> {
     let setting = (0..7u8, 0..8u8, any::<u8>(), 0..4u8);
     let extents = [0..32u8, 0..32u8, 0..32u8, 0..32u8];
@@ -178,12 +177,14 @@ fn pick() -> impl Strategy<Value = Pick> {
     (0..4u8, 0..16u8, 0..4u8).prop_map(|(which, part, new)| Pick { which, part, new })
 }
 
-/// A step; without reductions a pointwise one.
+/// A step. Without reductions, a pointwise one.
 fn node(reductions: bool) -> BoxedStrategy<Node> {
     let pointwise = prop_oneof![
         3 => (0..32u8, pick()).prop_map(|(op, source)| Node::Unary { op, source }),
-        4 => (0..16u8, pick(), pick()).prop_map(|(op, left, right)| Node::Binary { op, left, right }),
-        1 => (0..16u8, pick(), pick()).prop_map(|(op, left, right)| Node::Select { op, left, right }),
+        4 => (0..16u8, pick(), pick())
+            .prop_map(|(op, left, right)| Node::Binary { op, left, right }),
+        1 => (0..16u8, pick(), pick())
+            .prop_map(|(op, left, right)| Node::Select { op, left, right }),
     ];
     if !reductions {
         return pointwise.boxed();

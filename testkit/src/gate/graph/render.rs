@@ -1,7 +1,7 @@
 //! Writes a description as a program of one kernel without a body.
 
 use super::means::Means;
-use super::writer::{Writer, of};
+use super::writer::{Writer, entry};
 use super::{Form, Graph};
 use crate::gate::judge::Subject;
 use carbyne_atoms::Arch;
@@ -13,10 +13,10 @@ const ARCHS: [Arch; 7] =
     [Arch::Sm80, Arch::Sm75, Arch::Sm70, Arch::Sm90a, Arch::Sm86, Arch::Sm89, Arch::Sm90];
 
 impl Graph {
-    /// The program and how it is judged; what occurs in it.
+    /// The program as a subject of the gate, and the features of the program.
     #[must_use]
     pub fn render(&self) -> (Subject, Vec<&'static str>) {
-        let mut w = Writer { arch: of(&ARCHS, self.arch), ..Writer::default() };
+        let mut w = Writer { arch: entry(&ARCHS, self.arch), ..Writer::default() };
         let kernel = match &self.form {
             Form::Chain { rank, axis, steps } => {
                 let extents = self.extents(1 + usize::from(*rank % 4));

@@ -1,13 +1,13 @@
-//! Kernels of one operation.
+//! Writes kernels of one operation.
 
 use super::Graph;
-use super::writer::{Writer, list, of};
+use super::writer::{Writer, entry, list};
 use carbyne_atoms::Arch;
 use carbyne_ir::scalar::Scalar::{
     self, Bf16, Bool, E4m3, E5m2, F16, F32, F64, I8, I32, I64, U8, U32,
 };
 
-/// Types of products: of factors, of the result, of sums, and the first architecture that has
+/// Types of products: the factors, the result, the sums, and the first architecture with
 /// instructions for them.
 const PRODUCTS: [(Scalar, Scalar, Scalar, Arch); 16] = [
     (F16, F32, F32, Arch::Sm70),
@@ -36,7 +36,7 @@ const BINARY: [&str; 12] =
     ["add", "mul", "sub", "max", "min", "div", "lt", "le", "eq", "ne", "ge", "gt"];
 const CASTS: [(Scalar, Scalar); 8] =
     [(F32, F16), (F16, F32), (I32, F32), (F32, I32), (I8, F16), (F64, F32), (F16, F64), (U8, I32)];
-/// Operations of reductions, and types that have them.
+/// Operations of reductions, and the types that have them.
 const REDUCTIONS: [(&str, &[Scalar]); 7] = [
     ("sum", &[F32, F16, F64, I32]),
     ("max", &[F32, F16, I32, U32]),
@@ -47,7 +47,7 @@ const REDUCTIONS: [(&str, &[Scalar]); 7] = [
     ("xor", &[I32]),
 ];
 
-/// The one of two extremes that keeps NaN, where floats are asked for it.
+/// The variant of `max` or `min` that propagates NaN, if requested for a float.
 fn keeping_nan(name: &'static str, scalar: Scalar, keeps: bool) -> &'static str {
     match name {
         "max" if keeps && scalar.is_float() => "maximum",
@@ -57,7 +57,7 @@ fn keeping_nan(name: &'static str, scalar: Scalar, keeps: bool) -> &'static str 
 }
 
 impl Writer {
-    /// A kernel of one operation; `@k` is its name.
+    /// A kernel of one operation, named `@k`.
     pub(super) fn single(&mut self, g: &Graph, kind: u8, rank: u8, op: u8, how: u8) -> String {
         let extents = g.extents(1 + usize::from(rank % 4));
         match kind {
@@ -69,7 +69,7 @@ impl Writer {
         }
     }
 
-    /// The head; views are operands of it like names.
+    /// The spec; operands can be views.
     fn one(&self, head: &str, inputs: &[String], rest: &str) -> String {
         format!("{head} @k ({}) -> (%Y){rest}\n", inputs.join(", "))
     }
@@ -77,7 +77,7 @@ impl Writer {
     fn copy(&mut self, g: &Graph, extents: &[i64], op: u8, how: u8) -> String {
         let adds = how == 15;
         self.features.insert(if adds { "Move.add" } else { "Move" });
-        let scalar = if adds { of(&[F32, I32], op) } else { of(&MOVED, op) };
+        let scalar = if adds { entry(&[F32, I32], op) } else { entry(&MOVED, op) };
         let from = self.input(extents, scalar, &g.operands[0]);
         self.declare("%Y", extents, scalar, g.results[0].layout);
         self.one(if adds { "Move.add" } else { "Move" }, &[from], "")
@@ -86,9 +86,9 @@ impl Writer {
     fn reduction(&mut self, g: &Graph, extents: &[i64], op: u8, how: u8) -> String {
         self.features.insert("Reduction");
         let (name, types) = REDUCTIONS[usize::from(op % 16).min(12) % 7];
-        let scalar = of(types, op / 4);
+        let scalar = entry(types, op / 4);
         let name = keeping_nan(name, scalar, op >= 16);
-        // A product of many numbers leaves the range of its type.
+        // A product of many numbers exceeds the range of its type.
         self.overflows |= name == "prod";
         let rank = extents.len();
         let axes: Vec<usize> = (0..rank).filter(|m| how >> m & 1 == 1).collect();
@@ -104,7 +104,7 @@ impl Writer {
 
     fn matmul(&mut self, g: &Graph, op: u8, how: u8) -> String {
         self.features.insert("MatMul");
-        let (factor, out, acc, first) = of(&PRODUCTS, op);
+        let (factor, out, acc, first) = entry(&PRODUCTS, op);
         self.since(first);
         let [batch, m, n, k] = self.sizes(g, how / 2, factor);
         let of_batch = |a, b| if batch > 1 { vec![batch, a, b] } else { vec![a, b] };
@@ -119,11 +119,11 @@ impl Writer {
         self.features.insert("UnaryPointwise");
         let (name, from, to) = match how {
             0..=4 => {
-                let (from, to) = of(&CASTS, op);
+                let (from, to) = entry(&CASTS, op);
                 ("cast", from, to)
             }
             _ => {
-                let name = of(&UNARY, op);
+                let name = entry(&UNARY, op);
                 self.rounds |= !matches!(name, "relu" | "neg" | "abs");
                 let scalar = self.float(g.operands[0].scalar);
                 (name, scalar, scalar)
@@ -135,13 +135,13 @@ impl Writer {
     }
 
     fn binary(&mut self, g: &Graph, extents: &[i64], op: u8, how: u8) -> String {
-        let scalar = of(&[F32, F16, I32, F64], how);
+        let scalar = entry(&[F32, F16, I32, F64], how);
         let narrow = |ones: u8| -> Vec<i64> {
             let all = extents.iter().enumerate();
             all.map(|(m, e)| if ones >> m & 1 == 1 { 1 } else { *e }).collect()
         };
         let (a, b) = (&g.operands[0], &g.operands[1]);
-        // No mode is broadcast in both.
+        // At most one operand is broadcast in each mode.
         let (left, right) = (narrow(a.ones), narrow(b.ones & !a.ones));
         if left != extents || right != extents {
             self.features.insert("broadcast");
@@ -154,7 +154,7 @@ impl Writer {
             return self.one("Select", &[cond, x, y], "");
         }
         self.features.insert("BinaryPointwise");
-        let name = of(&BINARY, op);
+        let name = entry(&BINARY, op);
         let name = keeping_nan(name, scalar, how / 4 % 2 == 1);
         self.rounds |= name == "div" && scalar.is_float();
         let to = if BINARY[6..].contains(&name) { Bool } else { scalar };

@@ -1,11 +1,11 @@
-//! What is written of a kernel without a body: its tensors, and how they are seen.
+//! Writes the tensors of a kernel without a body, and the views through which it reads them.
 
 use super::{Graph, Operand};
 use carbyne_atoms::Arch;
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeSet;
 
-/// Extents of modes; powers of two, and others.
+/// Extents of modes: powers of two and others.
 const EXTENTS: [i64; 32] = [
     32, 64, 16, 8, 128, 24, 48, 96, 4, 2, 3, 40, 32, 64, 16, 256, 1, 100, 7, 12, 80, 160, 36, 5,
     64, 32, 128, 512, 20, 6, 33, 11,
@@ -15,14 +15,14 @@ const SIZES: [i64; 32] = [
     64, 32, 128, 16, 48, 96, 64, 32, 16, 80, 128, 64, 32, 16, 1, 128, 64, 160, 16, 32, 64, 48, 96,
     64, 32, 64, 24, 100, 32, 192, 256, 16,
 ];
-/// Elements of a tensor, at most.
+/// The maximum number of elements of a tensor.
 const ELEMENTS: i64 = 1 << 13;
-/// Multiplications of a product, at most.
+/// The maximum number of multiplications of a product.
 const PRODUCTS: i64 = 1 << 18;
-/// What occurs where a product is no whole number of tiles: pad it, says the guide.
+/// The feature of a product that is not a whole number of tiles. The guide recommends padding.
 pub const UNEVEN: &str = "a product that no tiles divide";
 
-pub(super) fn of<T: Copy>(table: &[T], i: u8) -> T {
+pub(super) fn entry<T: Copy>(table: &[T], i: u8) -> T {
     table[usize::from(i) % table.len()]
 }
 
@@ -30,22 +30,22 @@ pub(super) fn list(all: &[i64]) -> String {
     all.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// A way to read a tensor, and what of the tensor follows.
+/// The tensor behind a view, and the view.
 struct Seen {
-    /// The extents that the tensor has.
+    /// The extents of the tensor.
     extents: Vec<i64>,
-    /// What stands behind its name.
+    /// The view operations after its name.
     by: String,
 }
 
 impl Graph {
-    /// So many extents, of not too many elements.
+    /// `rank` extents with a limited number of elements.
     pub(super) fn extents(&self, rank: usize) -> Vec<i64> {
         let mut all = vec![1; rank];
         let mut room = ELEMENTS;
         for (i, e) in all.iter_mut().enumerate().rev() {
-            *e = of(&EXTENTS, self.extents[i]);
-            // What is left for the modes before.
+            *e = entry(&EXTENTS, self.extents[i]);
+            // `room` is the number of elements left for the modes before.
             while *e > room || (rank > 2 && *e > 128) {
                 *e = (*e + 1) / 2;
             }
@@ -55,18 +55,18 @@ impl Graph {
     }
 }
 
-/// What is written so far.
+/// The state of the output.
 pub(super) struct Writer {
     pub(super) arch: Arch,
     /// Declarations of tensors.
     pub(super) declared: Vec<String>,
-    /// Names of those that are read.
+    /// Names of the tensors that are read.
     pub(super) inputs: Vec<String>,
-    /// Whether functions make other numbers of integers.
+    /// Whether functions turn integers into other numbers.
     pub(super) rounds: bool,
-    /// Whether numbers may leave the range of their types.
+    /// Whether numbers may exceed the range of their types.
     pub(super) overflows: bool,
-    /// What occurs.
+    /// The features of the program.
     pub(super) features: BTreeSet<&'static str>,
 }
 
@@ -84,7 +84,7 @@ impl Default for Writer {
 }
 
 impl Writer {
-    /// Declares a tensor that is read, and says by what it has these extents.
+    /// Declares an input tensor. Returns the expression that reads it with these extents.
     pub(super) fn input(&mut self, extents: &[i64], scalar: Scalar, o: &Operand) -> String {
         let name = format!("%X{}", self.inputs.len());
         let seen = self.seen(extents, o.view);
@@ -98,10 +98,10 @@ impl Writer {
         self.declared.push(format!("{name}:[{ty}].{scalar}.GL"));
     }
 
-    /// Extents and strides.
+    /// The text of extents and strides.
     fn layout(&mut self, extents: &[i64], layout: u8) -> String {
         let rank = extents.len();
-        // The order of modes from the one that is consecutive on, and what is left free behind it.
+        // The order of modes from the fastest one on, and the padding after it.
         let rows: Vec<usize> = (0..rank).rev().collect();
         let (order, gap) = match layout {
             7..=9 => ((0..rank).collect(), 0),
@@ -109,7 +109,7 @@ impl Writer {
             11 if rank > 2 => {
                 (rows[..1].iter().chain(rows[1..].iter().rev()).copied().collect(), 0)
             }
-            12 | 13 => (rows, of(&[8, 4], layout)),
+            12 | 13 => (rows, entry(&[8, 4], layout)),
             14 => (rows, 3),
             15 => ((0..rank).collect(), 8),
             _ => (rows, 0),
@@ -127,7 +127,7 @@ impl Writer {
         format!("({}):({})", list(extents), list(&strides))
     }
 
-    /// How a tensor may be seen as one of these extents.
+    /// A tensor and a view of it that has these extents.
     fn seen(&mut self, extents: &[i64], view: u8) -> Seen {
         let rank = extents.len();
         let whole = vec!["_"; rank];
@@ -173,9 +173,9 @@ impl Writer {
         Seen { extents: own, by }
     }
 
-    /// The batch, M, N and K of a product of such factors.
+    /// The batch, M, N and K of a product with factors of this type.
     pub(super) fn sizes(&mut self, g: &Graph, batch: u8, factor: Scalar) -> [i64; 4] {
-        let mut all = [0, 1, 2].map(|i| of(&SIZES, g.extents[i]));
+        let mut all = [0, 1, 2].map(|i| entry(&SIZES, g.extents[i]));
         let batch = [1, 1, 1, 1, 1, 2, 3, 4][usize::from(batch % 8)];
         while batch * all.iter().product::<i64>() > PRODUCTS {
             let most = (0..3).max_by_key(|i| all[*i]).unwrap_or(0);
@@ -185,7 +185,8 @@ impl Writer {
         if batch > 1 {
             self.features.insert("a product of a batch");
         }
-        // The least tile of a matrix is 16 by 16 by 16, or 32 of bytes; of a vector it is 32 long.
+        // The smallest tile of a matrix is 16 × 16 × 16, or has K = 32 for bytes. That of a vector
+        // is 32 long.
         let (out, sum) = match (m, n) {
             (1, _) | (_, 1) => (32, 32),
             _ => (16, if factor.bits() == 8 { 32 } else { 16 }),
@@ -197,8 +198,8 @@ impl Writer {
         [batch, m, n, k]
     }
 
-    /// The program is for this architecture or a later one: what has no instructions on older ones
-    /// is drawn for newer ones.
+    /// Raises the architecture of the program to at least `first`, because older ones lack the
+    /// instructions.
     pub(super) fn since(&mut self, first: Arch) {
         let rank = |arch: Arch| Arch::ALL.iter().position(|a| *a == arch);
         if rank(self.arch) < rank(first) {
@@ -206,7 +207,7 @@ impl Writer {
         }
     }
 
-    /// A type of floats.
+    /// A floating-point type.
     pub(super) fn float(&mut self, i: u8) -> Scalar {
         match i % 16 {
             0..=5 => Scalar::F32,

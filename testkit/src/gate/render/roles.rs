@@ -1,33 +1,34 @@
-//! Gives the statements of a kernel to parts of a block: registers to one of them, and what has
-//! none to either.
+//! Distributes the statements of a kernel to two parts of a block. Statements that use registers go
+//! to one of them, the others to either.
 
 use std::collections::BTreeSet;
 
 /// Two parts of a block.
 pub(super) struct Parts {
-    /// Of the part that has the registers.
+    /// The first thread of the part with the registers, and its number of threads.
     first: i64,
     most: i64,
-    /// Of the other.
+    /// The number of threads of the other part.
     others: i64,
-    /// Which statements the other has.
+    /// Selects the statements of the other part.
     choice: u8,
 }
 
 impl Parts {
-    /// A part of so many threads beside one or two warps; none where all execute all.
-    pub(super) fn of(roles: u8, threads: i64) -> Option<Self> {
+    /// A part with `threads` threads and a part of one or two warps. `None` if all threads execute
+    /// everything.
+    pub(super) fn from_choice(roles: u8, threads: i64) -> Option<Self> {
         let others = 32 * (1 + i64::from(roles / 2 % 2));
         let first = if roles.is_multiple_of(2) { 0 } else { others };
         (roles > 0).then_some(Parts { first, most: threads, others, choice: roles / 4 })
     }
 
-    /// Threads of the block.
+    /// The number of threads of the block.
     pub(super) fn threads(&self) -> i64 {
         self.most + self.others
     }
 
-    /// A kernel with its statements given to the parts.
+    /// The kernel with its statements distributed to the parts.
     pub(super) fn given(&self, kernel: &str) -> String {
         let (a, b) = (self.first, self.first + self.most);
         let (c, d) = if a > 0 { (0, a) } else { (b, b + self.others) };
@@ -45,7 +46,8 @@ impl Parts {
             let own = if others { "#others" } else { "#most" };
             match i {
                 0 => out += line,
-                // A spec with a body is one of all, whose statements have threads of their own.
+                // All threads execute a spec with a body; the statements in the body name their own
+                // threads.
                 _ if line.trim_end().ends_with('{') => out += line,
                 _ => out += &line.replace("#cta", own),
             }

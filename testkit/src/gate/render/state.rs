@@ -1,17 +1,17 @@
-//! What is known where a statement is written.
+//! The writer's knowledge at a statement of a kernel: tensors, written elements, open accesses.
 
 use super::{LOCAL, Writer};
 use crate::gate::exact::{Flow, Function, Source};
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeSet;
 
-/// What occurs in a program.
+/// The features of a program.
 pub(in crate::gate) type Features = BTreeSet<&'static str>;
 
 /// All four quarters of a tile: top left, top right, bottom left, bottom right.
 pub(super) const ALL: u8 = 0b1111;
 
-/// Lines and what they do with values.
+/// Lines of text and their data flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Code {
     pub(super) lines: Vec<String>,
@@ -28,7 +28,7 @@ impl Code {
         self.flow.extend(other.flow);
     }
 
-    /// Lines in braces.
+    /// Appends lines in braces.
     pub(super) fn within(&mut self, head: String, body: Vec<String>) {
         self.line(format!("{head} {{"));
         self.lines.extend(body.into_iter().map(|l| format!("  {l}")));
@@ -40,28 +40,28 @@ impl Code {
     }
 }
 
-/// A tensor that a kernel allocates, spread over the block or in shared memory.
+/// A tensor that a kernel allocates, in registers of the block or in shared memory.
 #[derive(Clone, Debug)]
 pub(super) struct Local {
     pub(super) name: String,
     pub(super) shared: bool,
     pub(super) scalar: Scalar,
     pub(super) shape: (i64, i64),
-    /// 1 where it has none.
+    /// The number of stages; 1 without stages.
     pub(super) stages: usize,
-    /// Whether rows lie one after the other, so that threads can be given parts.
+    /// Whether the layout is row-major, so that threads can access parts.
     pub(super) fixed: bool,
-    /// The quarters of each stage that are written on every way to here.
+    /// The quarters of each stage that are written on every path to this statement.
     pub(super) written: Vec<u8>,
-    /// The first of those that share its memory.
+    /// The first of the tensors that share its memory.
     pub(super) root: usize,
-    /// Copies from global memory into it so far.
+    /// The number of copies from global memory so far.
     pub(super) fills: u32,
-    /// Whether it can be named here.
+    /// Whether the name is in scope.
     pub(super) visible: bool,
-    /// Whether it is allocated inside of a loop or a condition.
+    /// Whether the allocation is inside of a loop or a condition.
     pub(super) inner: bool,
-    /// Whether nothing else may lie there.
+    /// Whether no other tensor may share its memory.
     pub(super) locked: bool,
     pub(super) slot: usize,
 }
@@ -85,7 +85,7 @@ pub(super) struct Private {
     pub(super) slot: usize,
 }
 
-/// Whose memory it is.
+/// The tensor that owns memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Owner {
     Global(usize),
@@ -101,45 +101,45 @@ pub(super) struct View {
     pub(super) scalar: Scalar,
     pub(super) shape: (i64, i64),
     pub(super) quarters: u8,
-    /// Which stage, where that is always the same.
+    /// The stage, if it is constant.
     pub(super) stage: Option<usize>,
     pub(super) slot: usize,
 }
 
-/// Who touched memory since threads last waited for each other.
+/// An access to memory since the last synchronization of the threads.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Access {
     pub(super) owner: Owner,
     pub(super) write: bool,
-    /// For single threads: which part each has, by its text.
+    /// For single threads: the part of each thread, as text.
     pub(super) part: Option<String>,
 }
 
-/// A kernel with a body, as far as it is written.
+/// A kernel with a body, under construction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Body {
     pub(super) index: usize,
     /// A bit for each of the caller's tensors that may be written.
     pub(super) writes: u8,
-    /// Allocations at its beginning.
+    /// The allocations at the start.
     pub(super) head: Code,
     pub(super) locals: Vec<Local>,
     pub(super) privates: Vec<Private>,
     pub(super) since: Vec<Access>,
-    /// Variables of the loops around, and their turns.
+    /// The variables of the enclosing loops, and their trip counts.
     pub(super) loops: Vec<(String, i64)>,
-    /// Conditions around: by loops, by blocks.
+    /// The numbers of enclosing conditions on loop variables and on blocks.
     pub(super) ifs: (usize, usize),
     pub(super) depth: usize,
-    /// Whether a condition on threads stands around.
+    /// Whether an enclosing condition depends on threads.
     pub(super) diverged: bool,
-    /// Whether threads are numbered.
+    /// Whether the kernel uses thread indices.
     pub(super) numbered: bool,
     pub(super) variables: usize,
     pub(super) names: usize,
     pub(super) inputs: BTreeSet<usize>,
     pub(super) outputs: BTreeSet<usize>,
-    /// Of each spec around: what is read and written in it.
+    /// For each enclosing spec: the tensors that are read and written in it.
     pub(super) groups: Vec<(BTreeSet<Owner>, BTreeSet<Owner>)>,
     pub(super) features: Features,
     pub(super) slots: usize,
@@ -160,7 +160,7 @@ impl Body {
         format!("{prefix}{}", self.names)
     }
 
-    /// The first of those that share an owner's memory.
+    /// The first of the tensors that share the owner's memory.
     pub(super) fn root(&self, owner: Owner) -> Owner {
         match owner {
             Owner::Local(l) => Owner::Local(self.locals[l].root),
@@ -189,13 +189,15 @@ impl Body {
         }
     }
 
-    /// Notes what a statement of the block does: it comes after all before it.
+    /// Records the accesses of a statement of the block, which is ordered after all statements
+    /// before.
     pub(super) fn block_touches(&mut self, reads: &[View], write: &View) {
         self.since.clear();
         self.touches(reads, Some(write), None);
     }
 
-    /// Notes what a leaf of single threads does; whether a barrier must stand before it.
+    /// Records the access of a leaf of single threads. Returns whether it needs a barrier before
+    /// it.
     pub(super) fn threads_touch(&mut self, view: &View, write: bool) -> bool {
         let root = self.root(view.owner);
         let part = Some(view.text.as_str());
@@ -223,7 +225,7 @@ impl Body {
         self.note(v.owner, true, part);
         self.mention(v.owner, true);
         let Owner::Local(l) = v.owner else { return };
-        // What shares its memory is gone.
+        // Tensors that share the memory lose their contents.
         let root = self.locals[l].root;
         for (i, other) in self.locals.iter_mut().enumerate() {
             if i != l && other.shared && other.root == root {
@@ -235,7 +237,8 @@ impl Body {
         }
     }
 
-    /// Takes over the numbers and the findings of what was tried.
+    /// Adds the slots and the features of this kernel to the writer, also if the kernel is
+    /// discarded.
     pub(super) fn close(&mut self, w: &mut Writer) {
         w.slots = w.slots.max(self.slots).max(LOCAL);
         w.features.append(&mut self.features);

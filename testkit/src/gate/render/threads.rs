@@ -1,11 +1,11 @@
-//! Leaves of single threads: each has a part of a tensor, its own or one that lies some threads
-//! away.
+//! Writes leaves of single threads. Each thread accesses a part of a tensor: its own part, or that
+//! of a thread at some distance.
 
 use super::Writer;
 use super::state::{Body, Code, Owner, Private, View};
 use super::views::nth;
+use crate::gate::description::{Pick, Place};
 use crate::gate::exact::{Function, Source};
-use crate::gate::plan::{Pick, Place};
 use carbyne_ir::ast::{BinaryOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
@@ -13,12 +13,12 @@ use carbyne_ir::scalar::Scalar;
 #[derive(Clone)]
 struct Parted {
     view: View,
-    /// The mode along which they lie.
+    /// The mode along which the elements of a thread lie.
     along: usize,
 }
 
 impl Body {
-    /// Writes a leaf of threads, and a barrier before it where it needs one.
+    /// Writes a leaf of threads, with a barrier before it if needed.
     pub(super) fn threads(
         &mut self,
         w: &mut Writer,
@@ -39,7 +39,7 @@ impl Body {
         let place = if matches!(what, 0 | 1 | 6 | 7) { Place::Shared } else { Place::Global };
         let mut list = self.parted(w, place, pick.part, !read);
         if list.is_empty() && place == Place::Shared {
-            // One that threads can take parts of.
+            // Allocates a tensor that threads can divide.
             let from = self.readable(w, Place::Global, pick.part);
             let from: Vec<View> =
                 from.into_iter().filter(|v| v.shape.0 > 1 && v.shape.1 > 1).collect();
@@ -91,7 +91,7 @@ impl Body {
         }
     }
 
-    /// From global to shared memory without registers between.
+    /// Writes a copy from global to shared memory without registers.
     fn through(
         &mut self,
         w: &mut Writer,
@@ -112,7 +112,7 @@ impl Body {
         let first = self.threads_touch(&from, false);
         let second = self.threads_touch(&to, true);
         if second {
-            // The barrier stands before both.
+            // The barrier precedes both accesses.
             self.threads_touch(&from, false);
         }
         if first || second {
@@ -140,13 +140,13 @@ impl Body {
                 self.between(w, pick, code);
             }
             code.line("async.wait(0)");
-            // What is waited for is there as if it were written now.
+            // After the wait the copy counts as a write at this point.
             self.threads_touch(&to, true);
             self.has("asynchronous copies by hand");
         }
     }
 
-    /// A copy of the block to a new tensor, between a copy by hand and the wait for it.
+    /// Writes a copy by the block to a new tensor, between an explicit copy and its wait.
     fn between(&mut self, w: &mut Writer, pick: Pick, code: &mut Code) {
         let full = |v: &View| v.shape.0 > 1 && v.shape.1 > 1;
         let list = self.readable(w, Place::Global, pick.part);
@@ -156,7 +156,7 @@ impl Body {
         self.moved(code, &from, &to, true);
     }
 
-    /// On registers of threads alone.
+    /// Writes arithmetic on registers of threads.
     fn arithmetic(&mut self, w: &mut Writer, pick: Pick, who: u8, code: &mut Code) {
         let whole = |p: &&Private| matches!(p.scalar, Scalar::F16 | Scalar::F32 | Scalar::I32);
         let list: Vec<usize> =
@@ -193,7 +193,7 @@ impl Body {
         self.has("arithmetic of threads");
     }
 
-    /// By all threads, or those that a number chooses.
+    /// Writes a leaf for all threads, or for those that a number selects.
     fn by(
         &mut self,
         w: &Writer,
@@ -223,7 +223,7 @@ impl Body {
         }
     }
 
-    /// Registers of each thread, which begin with zeros.
+    /// Allocates registers of each thread, initialized with zeros.
     fn private(&mut self, scalar: Scalar, width: i64) -> usize {
         let name = self.fresh("p");
         let u = self.fresh("u");
@@ -237,7 +237,7 @@ impl Body {
         self.privates.len() - 1
     }
 
-    /// Tensors of which threads can take parts.
+    /// The tensors that threads can divide.
     fn parted(&self, w: &Writer, place: Place, part: u8, write: bool) -> Vec<Parted> {
         if place == Place::Global {
             let all = (0..w.globals.len()).map(|g| (g, self.tile(w, g, part)));
@@ -251,7 +251,8 @@ impl Body {
                 .filter(|p| p.view.scalar.bits() >= 8)
                 .collect();
         }
-        // Threads take single elements, or whatever pieces the layout that is found allows.
+        // In an open layout, threads take single elements, or pieces that a later layout must
+        // allow.
         let open = part % 4 == 3;
         let fits = |l: &&usize| {
             let t = &self.locals[**l];
@@ -259,19 +260,20 @@ impl Body {
         };
         let all: Vec<usize> = (0..self.locals.len()).collect();
         let along = |l: usize| usize::from(self.locals[l].fixed || part % 8 == 3);
-        let whole = |l: &usize| Parted { view: self.whole(*l, 0), along: along(*l) };
+        let whole = |l: &usize| Parted { view: self.whole_tensor(*l, 0), along: along(*l) };
         all.iter().filter(fits).map(whole).collect()
     }
 
-    /// Elements that a thread takes.
+    /// The number of elements of each thread.
     fn width(&self, of: &Parted, width: u8) -> i64 {
         let open = matches!(of.view.owner, Owner::Local(l) if !self.locals[l].fixed);
-        // Which neighbors are together in an open tensor nobody knows yet.
+        // The neighbors in an open tensor are not known yet.
         let widths = if open { [1, 2, 1, 1] } else { [8, 4, 2, 1] };
         widths[usize::from(width) % 4].min(128 / of.view.scalar.bits())
     }
 
-    /// A thread's elements; where there are fewer parts than threads, how many threads have one.
+    /// The part of a thread. If there are fewer parts than threads, also the number of threads with
+    /// a part.
     fn share(
         &self,
         w: &Writer,
@@ -287,7 +289,8 @@ impl Body {
         let parts = r * c / n;
         let t = w.threads;
         let (e, inside) = match parts / t {
-            // What the condition says of a thread is not seen through a division.
+            // The verifier does not see through a division that the condition bounds the thread
+            // index.
             0 => (format!("(@t % {parts})"), Some(parts)),
             rounds => {
                 let own = match shift {

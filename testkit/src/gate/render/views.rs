@@ -1,18 +1,18 @@
-//! Operands of a step: parts of tensors that fit it.
+//! Operands of a step: parts of tensors that fit.
 
 use super::state::{ALL, Body, Local, Owner, View};
 use super::{Tensor, Writer};
-use crate::gate::plan::{Pick, Place};
+use crate::gate::description::{Pick, Place};
 use carbyne_ir::scalar::Scalar;
 
-/// One of several, counted from the last.
+/// An element of a list, counted from the last one.
 pub(super) fn nth<T: Clone>(list: &[T], which: u8) -> Option<T> {
     let i = usize::from(which).checked_rem(list.len())?;
     list.get(list.len() - 1 - i).cloned()
 }
 
 impl Body {
-    /// A tile of a tensor of the caller.
+    /// A tile of one of the caller's tensors.
     pub(super) fn tile(&self, w: &Writer, g: usize, part: u8) -> View {
         let t = &w.globals[g];
         let own = self.writes_to(g);
@@ -45,12 +45,12 @@ impl Body {
         }
     }
 
-    /// Whether the kernel writes a tensor; those beyond the eighth are inputs.
+    /// Whether the kernel may write a tensor. Tensors after the eighth are inputs.
     fn writes_to(&self, g: usize) -> bool {
         self.writes.checked_shr(g as u32).unwrap_or(0) & 1 == 1
     }
 
-    /// Whether each block has a part of a tensor of its own.
+    /// Whether each block has a separate part of a tensor.
     pub(super) fn writable(&self, w: &Writer, g: usize) -> bool {
         let t = &w.globals[g];
         let own = t.tiles.0 == w.grid.0 && (w.grid.1 == 1 || t.tiles.1 == w.grid.1);
@@ -64,7 +64,7 @@ impl Body {
     }
 
     /// A whole tensor of the kernel, or one of its stages.
-    pub(super) fn whole(&self, l: usize, part: u8) -> View {
+    pub(super) fn whole_tensor(&self, l: usize, part: u8) -> View {
         let t = &self.locals[l];
         let turn = self.loops.last().filter(|_| part % 2 == 1);
         let c = usize::from(part / 2) % t.stages;
@@ -86,7 +86,7 @@ impl Body {
 
     /// A half or a quarter of a stage.
     pub(super) fn part(&self, l: usize, part: u8) -> View {
-        let whole = self.whole(l, part);
+        let whole = self.whole_tensor(l, part);
         let (r, c) = whole.shape;
         let cut = match part {
             8 => Some(((r / 2, c), (0, 0), 0b0011)),
@@ -115,7 +115,7 @@ impl Body {
         }
     }
 
-    /// What can be read there.
+    /// The views in a memory that can be read.
     pub(super) fn readable(&self, w: &Writer, place: Place, part: u8) -> Vec<View> {
         let locals = |shared: bool| {
             let own = move |(_, t): &(usize, &Local)| t.visible && t.shared == shared;
@@ -130,14 +130,14 @@ impl Body {
                 locals(true).map(|l| self.part(l, part)).filter(|v| self.is_there(v)).collect()
             }
             Place::Registers => locals(false)
-                .map(|l| self.whole(l, 0))
+                .map(|l| self.whole_tensor(l, 0))
                 .filter(|v| v.scalar != Scalar::Bool && self.is_there(v))
                 .collect(),
         }
     }
 
-    /// Something to read that satisfies a condition: in registers, else in shared, else in global
-    /// memory.
+    /// A readable view that satisfies a condition, preferably in registers, then in shared memory,
+    /// then in global memory.
     pub(super) fn operand(
         &self,
         w: &Writer,
@@ -155,7 +155,7 @@ impl Body {
         })
     }
 
-    /// Where a result goes.
+    /// The target of a result.
     pub(super) fn target(
         &mut self,
         w: &Writer,
@@ -176,10 +176,12 @@ impl Body {
                 own.map(|g| self.tile(w, g, pick.part)).filter(fits).collect()
             }
             Place::Shared => locals(true)
-                .flat_map(|l| [self.whole(l, pick.part), self.part(l, 8 + pick.part % 8)])
+                .flat_map(|l| [self.whole_tensor(l, pick.part), self.part(l, 8 + pick.part % 8)])
                 .filter(fits)
                 .collect(),
-            Place::Registers => locals(false).map(|l| self.whole(l, 0)).filter(fits).collect(),
+            Place::Registers => {
+                locals(false).map(|l| self.whole_tensor(l, 0)).filter(fits).collect()
+            }
         };
         if let (Some(v), true) = (nth(&list, pick.which), pick.new != 0 || place == Place::Global) {
             return Some(v);
@@ -190,7 +192,7 @@ impl Body {
         }
     }
 
-    /// A new tensor.
+    /// Allocates a tensor.
     pub(super) fn allocate(
         &mut self,
         shared: bool,
@@ -218,7 +220,7 @@ impl Body {
             inner: self.depth > 0 && pick.part % 4 == 3,
             slot,
         };
-        // What allocates in a loop allocates at each turn.
+        // An allocation in a loop happens in every iteration.
         let inner = new.inner;
         let mut ty = format!("[{r},{c}].{scalar}.{}{{?}}", if shared { "SH" } else { "RF" });
         if shared {
@@ -271,6 +273,6 @@ impl Body {
         self.locals.push(new);
         let l = self.locals.len() - 1;
         let stage = if self.locals[l].stages > 1 { pick.part / 2 * 2 } else { 0 };
-        self.whole(l, stage)
+        self.whole_tensor(l, stage)
     }
 }

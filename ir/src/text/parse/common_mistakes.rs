@@ -1,15 +1,15 @@
-//! What is written otherwise in other languages, and how it is written here.
+//! Common mistakes of users of other languages, with the help for each.
 
 use super::Rule;
 use super::functions::FUNCTIONS;
 
-/// How a function of other languages is written here, which has none of its name.
-pub(super) fn function_of_others(word: &str) -> Option<&'static str> {
-    OF_OTHERS.iter().find(|(names, _)| names.contains(&word)).map(|(_, instead)| *instead)
+/// The help for a function of another language that carbyne does not have.
+pub(super) fn foreign_function_help(word: &str) -> Option<&'static str> {
+    FOREIGN_FUNCTIONS.iter().find(|(names, _)| names.contains(&word)).map(|(_, help)| *help)
 }
 
-/// Functions that only other languages have, each with an action.
-const OF_OTHERS: [(&[&str], &str); 12] = [
+/// Functions of other languages, each with a help.
+const FOREIGN_FUNCTIONS: [(&[&str], &str); 12] = [
     (&["log2"], "write it as `log(%x) * 1.4426950408889634`"),
     (&["log10"], "write it as `log(%x) * 0.4342944819032518`"),
     (&["log1p"], "write it as `log(%x + 1.0)`"),
@@ -19,16 +19,16 @@ const OF_OTHERS: [(&[&str], &str); 12] = [
     (&["clamp", "clip"], "write it as `min(max(%x, -1.0), 1.0)`"),
     (&["mean"], "write it as `sum(%x, axis=1) / N`"),
     (&["square", "pow"], "write a square as `%x * %x`"),
-    (&["sinh", "cosh"], "write it by `exp(%x)` and `exp(-%x)`"),
-    (&["atanh", "asinh", "acosh"], "write it by `log` and `sqrt`"),
+    (&["sinh", "cosh"], "write it with `exp(%x)` and `exp(-%x)`"),
+    (&["atanh", "asinh", "acosh"], "write it with `log` and `sqrt`"),
     (
         &["sin", "cos", "tan", "asin", "acos", "atan", "erf"],
-        "let the caller compute it, or approximate it by products and `select`",
+        "compute it outside of the kernel, or approximate it with products and `select`",
     ),
 ];
 
-/// The form here of what stands at `at`, in the step that begins at `base`.
-pub(super) fn habit(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
+/// The help for a common mistake at `at`, in the step that begins at `base`.
+pub(super) fn mistake_help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<String> {
     let (step, rest) = (text.get(base..at)?, text.get(at..)?);
     let said = |help: &str| Some(help.to_owned());
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -42,13 +42,13 @@ pub(super) fn habit(text: &str, base: usize, at: usize, rules: &[Rule]) -> Optio
         return Some(format!("close the `(` of line {line}"));
     }
     if rest.starts_with(';') && !step.starts_with("for") {
-        return said("end the statement with its line");
+        return said("remove the `;`: a statement ends without one");
     }
-    // An operand of an operation is a view, not what a function is worth.
+    // An operand of a spec is a view; the result of a function is not.
     let called = before.rsplit(|c| !is_word(c)).next().unwrap_or("");
     if rest.starts_with('(') && FUNCTIONS.contains(&called) && step.starts_with(char::is_uppercase)
     {
-        return Some(format!("name the value before: `%x = {called}(...)`, and write `%x` here"));
+        return Some(format!("compute the value first: `%x = {called}(...)`, and write `%x` here"));
     }
     if !step.starts_with('%') {
         return None;
@@ -61,13 +61,13 @@ pub(super) fn habit(text: &str, base: usize, at: usize, rules: &[Rule]) -> Optio
         };
     }
     if before.ends_with(['[', ',']) && rest.starts_with("..") {
-        return said("say where the range begins: `0..64`");
+        return said("write the start of the range: `0..64`");
     }
     if before.ends_with("..") && rest.starts_with([']', ',']) {
-        return said("say where the range ends: `0..64`");
+        return said("write the end of the range: `0..64`");
     }
     if before.ends_with(['[', ',']) && rest.starts_with(':') {
-        return said("`_` keeps a mode, `0..64` takes a part of it");
+        return said("write `_` for a whole mode, `0..64` for a part of it");
     }
     if matches!(word, "and" | "or") || rest.starts_with("&&") || rest.starts_with("||") {
         return said(BOTH);
@@ -76,25 +76,23 @@ pub(super) fn habit(text: &str, base: usize, at: usize, rules: &[Rule]) -> Optio
         return said("write a choice as `select(%p, %a, %b)`");
     }
     if ["+=", "-=", "*=", "/="].iter().any(|sign| rest.starts_with(sign)) {
-        return said(
-            "write `%y = %y + %x`; `MatMul (%a, %b) -> (%c)` adds a product to what is in `%c`",
-        );
+        return said("write `%y = %y + %x`; `MatMul (%a, %b) -> (%c)` adds a product to `%c`");
     }
     if rest.starts_with('*') && before.ends_with('*') {
         return said("write a power as a product, `%x * %x`");
     }
-    // The whole number, or the rest of one.
+    // The start of a number, or the rest of one.
     let number = rest.starts_with(|c: char| c.is_ascii_digit())
         || step.ends_with(|c: char| c.is_ascii_digit()) && rest.starts_with('.');
     let digit = |c: char| c.is_ascii_digit();
     let tail = rest.trim_start_matches(digit);
     let tail = tail.strip_prefix('.').unwrap_or(tail).trim_start_matches(digit);
     if number && tail.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        return said("a number has no suffix: its type follows from the tensors that it goes with");
+        return said("remove the suffix: the type of a number follows from the tensors beside it");
     }
     let value = step.split_once('=').map(|(_, value)| value.trim_start());
     if value.is_some_and(|value| value.starts_with('@')) {
-        return said("a sub-spec is used as a statement: `@part[64] (%x) -> (%y)`");
+        return said("write the use of a sub-spec as a statement: `@part[64] (%x) -> (%y)`");
     }
     if rest.starts_with('@') && value.is_some() {
         return said("write a product of matrices as `matmul(%a, %b)`");
@@ -102,11 +100,11 @@ pub(super) fn habit(text: &str, base: usize, at: usize, rules: &[Rule]) -> Optio
     None
 }
 
-/// How conditions on tensors are combined.
+/// The help for combined conditions on tensors.
 pub(super) const BOTH: &str =
-    "conditions on tensors are nested: `select(%x > 0.0, select(%x < 1.0, %x, 0.0), 0.0)`";
+    "nest conditions on tensors: `select(%x > 0.0, select(%x < 1.0, %x, 0.0), 0.0)`";
 
-/// Where the last parenthesis stands that is not closed.
+/// The position of the last parenthesis that is not closed.
 fn unclosed(step: &str) -> Option<usize> {
     let mut open = vec![];
     for (i, c) in step.char_indices() {

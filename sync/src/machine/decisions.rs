@@ -1,19 +1,19 @@
-//! What expressions are, and for how long what is decided by them lasts. Nothing else here
-//! evaluates an expression.
+//! Evaluates expressions, and records for how many rounds the decisions based on them remain the
+//! same. No other file of the machine evaluates expressions.
 
 use super::*;
 use crate::expr;
-use crate::kept::Kept;
+use crate::in_bounds::InBounds;
 use crate::plan::View;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// A value that decides what is done: it stays what it is.
+    /// Evaluates an expression whose exact value matters: the value must remain the same.
     pub(super) fn fixed(&mut self, dim: Dim, env: &Env) -> Value {
         self.watch.still(self.exprs, dim, env, 1);
         self.exprs.value(dim, env)
     }
 
-    /// A place in a buffer.
+    /// Evaluates an offset in a buffer.
     pub(super) fn place(&mut self, dim: Dim, env: &Env, space: Space) -> Value {
         if space != Space::Free {
             self.watch.still(self.exprs, dim, env, 1);
@@ -21,23 +21,23 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.exprs.value(dim, env)
     }
 
-    /// How many elements are valid, of so many that are looked at.
+    /// Evaluates a number of valid elements, of which `all` are considered.
     pub(super) fn valid(&mut self, dim: Dim, env: &Env, all: usize) -> Value {
-        // More than all are as good as all, fewer than none as none.
+        // Numbers of at least `all` are equivalent, and so are numbers of at most 0.
         self.watch_room((dim, Dim::Const(0)), (0, all as i64), env);
         self.exprs.value(dim, env)
     }
 
-    /// Which elements of a view there are.
-    pub(super) fn kept(&mut self, view: &'a View, env: &Env) -> Kept<'a> {
+    /// The existing elements of a view.
+    pub(super) fn in_bounds(&mut self, view: &'a View, env: &Env) -> InBounds<'a> {
         for limit in &view.limits {
             self.watch_room((limit.extent, limit.offset), (limit.least, limit.end), env);
         }
-        view.kept(self.exprs, env)
+        view.in_bounds(self.exprs, env)
     }
 
-    /// For how long an extent stays so far above an offset as it is: as far as the one number, or
-    /// less, or as far as the other, or more, is all the same.
+    /// Records for how long `extent - offset` remains the same. All values of at least `end` are
+    /// equivalent, and so are all values of at most `least`.
     fn watch_room(&mut self, (extent, offset): (Dim, Dim), (least, end): (i64, i64), env: &Env) {
         if self.watch.is_idle() {
             return;
@@ -49,8 +49,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         for (op, edge) in [(CmpOp::Ge, end), (CmpOp::Le, least)] {
             if expr::holding(&mask, &room, op, &Value::Same(edge)) == Some(mask) {
                 self.watch.compares(&mask, (&to, &from.plus(edge)), op, |along| {
-                    let motion = |dim: Dim| exprs.motion(dim, env, along);
-                    (motion(extent), motion(offset))
+                    let increment = |dim: Dim| exprs.increment(dim, env, along);
+                    (increment(extent), increment(offset))
                 });
                 return;
             }
@@ -59,17 +59,17 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.watch.still(exprs, offset, env, 1);
     }
 
-    /// How a bound of a loop moves, along each way.
+    /// The steps of a loop bound along each direction.
     pub(super) fn steps_of(&mut self, dim: Dim, env: &Env, is_start: bool) -> Steps {
         if self.watch.is_idle() {
             return Steps::default();
         }
         let exprs = self.exprs;
-        self.watch.note(|along| exprs.motion(dim, env, along).rounds);
+        self.watch.note(|along| exprs.increment(dim, env, along).rounds);
         let by = |along| {
-            let m = exprs.motion(dim, env, along);
-            // A variable that begins at another place in each outer turn is not known to be of an
-            // outer loop.
+            let m = exprs.increment(dim, env, along);
+            // A variable whose start differs between iterations of an outer loop may itself depend
+            // on that loop.
             let is_known = m.is_even() && !(m.is_outer && (is_start || m.by != 0));
             if is_known { m.by } else { NOTHING }
         };
@@ -79,11 +79,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             (NOTHING, _) | (_, NOTHING) => NOTHING,
             (all, by) => all.checked_sub(by).unwrap_or(NOTHING),
         };
-        let round = exprs.motion(dim, env, Along::Rounds).by;
+        let round = exprs.increment(dim, env, Along::Rounds).by;
         Steps { round, number, inserted: nests.map(beside) }
     }
 
-    /// The threads for which a comparison holds; none where a side is not known.
+    /// The threads for which a comparison holds; none if a side is unknown.
     pub(super) fn holding(
         &mut self,
         env: &Env,
@@ -98,7 +98,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         let exprs = self.exprs;
         self.watch.compares(mask, (a, b), op, |along| {
-            (exprs.motion(left, env, along), exprs.motion(right, env, along))
+            (exprs.increment(left, env, along), exprs.increment(right, env, along))
         });
         Some(holding)
     }

@@ -1,81 +1,82 @@
-//! Descriptions of programs: trees of choices that [`super::render`] writes as text.
+//! Descriptions of programs: trees of choices, which [`super::render`] writes as text.
 //!
-//! Invariant: every description makes a program, if an empty one. A choice names its operand by
-//! counting among those that fit where it stands, and a step for which nothing fits is left out, so
-//! that shrinking, which removes steps and lowers numbers, needs to know nothing of programs.
+//! Invariant: every description gives a program, which may be empty. A choice selects its operand
+//! by counting the operands that fit at its place, and a step without fitting operands is skipped.
+//! Shrinking, which removes steps and lowers numbers, therefore needs no knowledge of programs.
 //! Invariant: 0 is the simplest choice everywhere.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Functions of one operand from this number on make other numbers of integers.
+/// Functions of one operand from this number on turn integers into other numbers.
 pub(super) const SMOOTH: u8 = 12;
 
-/// A program, where it runs, and on what.
+/// A program, its architecture and its inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Which architecture.
+    /// The architecture.
     pub arch: u8,
-    /// Which schedule of the simulator; 0 is the order of the text.
+    /// The schedule of the simulator; 0 is the order of the text.
     pub schedule: u8,
-    /// Which inputs.
+    /// The seed of the inputs.
     pub seed: u8,
     /// Whether inputs are random numbers instead of small integers; see [`Case::has_numbers`].
     pub numbers: u8,
-    /// The two extents that tiles have.
+    /// The two extents of tiles.
     pub sizes: (u8, u8),
-    /// Threads of a block.
+    /// The number of threads of a block.
     pub threads: u8,
-    /// Blocks.
+    /// The number of blocks along both modes of the grid.
     pub grid: (u8, u8),
-    /// Tensors of the caller.
+    /// The tensors of the caller.
     pub globals: Vec<Global>,
-    /// Kernels, in text order.
+    /// The kernels in text order.
     pub kernels: Vec<Kernel>,
-    /// Which parts of a block execute what, where its threads do nothing by themselves; 0 is that
-    /// all execute all.
+    /// The distribution of statements to parts of the block, unless the program has leaves of
+    /// single threads. 0 means that all threads execute everything.
     pub roles: u8,
 }
 
 /// A tensor of the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Global {
-    /// Which type.
+    /// The type.
     pub scalar: u8,
-    /// Which strides.
+    /// The strides.
     pub strides: u8,
-    /// Which of the two extents each mode of a tile has, and whether it is one row or one column.
+    /// The choice of the two extents for each mode of a tile, and whether the tile is one row or
+    /// column.
     pub tile: u8,
-    /// Tiles along the second mode.
+    /// The number of tiles along the second mode.
     pub tiles: u8,
 }
 
 /// A kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kernel {
-    /// One with a body.
+    /// A kernel with a body.
     Tile {
         /// A bit for each tensor of the caller that it may write.
         writes: u8,
         /// The body.
         steps: Vec<Step>,
     },
-    /// One without: a copy, a product or a reduction of whole tensors.
+    /// A kernel without a body: a copy, a product or a reduction of whole tensors.
     Whole {
-        /// Which of the three.
+        /// The choice of the three.
         what: u8,
-        /// Its operands.
+        /// The operands.
         operands: (u8, u8),
-        /// How the result is stored, or which mode goes.
+        /// The storage of the result, or the reduced mode.
         form: u8,
     },
-    /// One without that says what it means: a chain of operations on whole tensors.
+    /// A kernel without a body, with a `means` block: a chain of operations on whole tensors.
     Graph {
-        /// Where it begins.
+        /// The first operand.
         first: u8,
-        /// What it computes, each of what the one before gives.
+        /// The operations, each on the result of the one before.
         nodes: Vec<Operation>,
-        /// How the result is stored.
+        /// The storage of the result.
         form: u8,
     },
 }
@@ -83,22 +84,22 @@ pub enum Kernel {
 /// An operation of a chain.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Operation {
-    /// Which.
+    /// The operation.
     pub op: u8,
-    /// Its other operand.
+    /// The other operand.
     pub which: u8,
-    /// Which mode goes.
+    /// The reduced mode.
     pub form: u8,
 }
 
-/// An operand: which of those that fit, where in it, and whether a new one is made.
+/// The choice of an operand or result, of a part of it, and whether to allocate a new one.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Pick {
-    /// Which, counted from the last that was made.
+    /// The choice among fitting operands, counted from the last one.
     pub which: u8,
-    /// Which part of it.
+    /// The part of the operand.
     pub part: u8,
-    /// A new one, where this is 0.
+    /// 0 allocates a new one.
     pub new: u8,
 }
 
@@ -116,7 +117,7 @@ pub enum Place {
 /// A step of a body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// A Move of the block.
+    /// A Move by the block.
     Move {
         /// Memory of the source.
         from: Place,
@@ -127,16 +128,16 @@ pub enum Step {
         /// The destination.
         target: Pick,
     },
-    /// An Init of the block.
+    /// An Init by the block.
     Init {
-        /// Which value.
+        /// The value.
         value: u8,
-        /// Where.
+        /// The target.
         target: Pick,
     },
     /// A function of one operand, or a cast.
     Unary {
-        /// Which function.
+        /// The function.
         op: u8,
         /// The operand.
         source: Pick,
@@ -145,20 +146,20 @@ pub enum Step {
     },
     /// A function of two operands.
     Binary {
-        /// Which function.
+        /// The function.
         op: u8,
         /// The first operand.
         left: Pick,
-        /// The second; a literal or a row or column among them.
+        /// The second operand: a tensor, a literal, or a row or column.
         right: Pick,
         /// The result.
         target: Pick,
     },
     /// A Reduction.
     Reduce {
-        /// Which function.
+        /// The function.
         op: u8,
-        /// The mode that goes.
+        /// The reduced mode.
         axis: u8,
         /// The operand.
         source: Pick,
@@ -167,90 +168,90 @@ pub enum Step {
     },
     /// A MatMul.
     MatMul {
-        /// Whether it sets.
+        /// Whether it overwrites the product instead of accumulating.
         set: u8,
         /// The left factor.
         left: Pick,
-        /// The right one.
+        /// The right factor.
         right: Pick,
         /// The product.
         target: Pick,
     },
-    /// A comparison, and a Select by it.
+    /// A comparison, and a Select with its result.
     Select {
-        /// Which comparison.
+        /// The comparison.
         op: u8,
-        /// What is compared, and one of the two.
+        /// The left side of the comparison, and the first value.
         left: Pick,
-        /// The other.
+        /// The right side and the second value.
         right: Pick,
     },
     /// A loop.
     For {
-        /// How often.
+        /// The number of iterations.
         trips: u8,
-        /// Its steps.
+        /// The steps of the body.
         body: Vec<Step>,
     },
-    /// A condition that is the same for all threads of a block.
+    /// A condition that is equal for all threads of a block.
     If {
-        /// Which condition.
+        /// The condition.
         cond: u8,
-        /// Where it holds.
+        /// The steps if it holds.
         then: Vec<Step>,
-        /// Where it does not.
+        /// The steps if it does not hold.
         otherwise: Vec<Step>,
     },
-    /// A loop over tiles in global memory that come through stages of a shared tensor.
+    /// A loop over tiles in global memory, which passes them through the stages of a shared tensor.
     Stages {
-        /// How many stages.
+        /// The number of stages.
         stages: u8,
-        /// What is walked over.
+        /// The tensor to iterate over.
         source: Pick,
-        /// Whether the next tile is asked for after this one's use.
+        /// Whether the copy of the next tile is issued after the use of the current one.
         late: u8,
-        /// Whether commits and waits are written by hand.
+        /// Whether the program contains explicit commits and waits.
         by_hand: u8,
-        /// What is done with a tile.
+        /// The steps on a tile.
         body: Vec<Step>,
     },
     /// A loop with `stages=` whose copies from global to shared memory may run ahead.
     Ahead {
-        /// How many stages, how often, from where, and by how much.
+        /// The number of stages, the number of iterations, the start and the step.
         turns: (u8, u8, u8, u8),
-        /// What is copied in each turn, and how its tensor is declared.
+        /// The tensors that each iteration copies, and the declarations of their targets.
         sources: (Pick, Pick),
-        /// How many are copied, where their tensors are, and whether one is used before the next is
-        /// filled.
+        /// The number of copies, the place of their targets, and whether one is used before the
+        /// next is filled.
         form: u8,
-        /// What else is done in a turn.
+        /// Further steps of an iteration.
         body: Vec<Step>,
     },
     /// A leaf of single threads.
     Threads {
-        /// What they do.
+        /// The operation of the threads.
         what: u8,
-        /// With which tensor.
+        /// The tensor.
         tensor: Pick,
-        /// Elements of a thread.
+        /// The number of elements of each thread.
         width: u8,
-        /// How far the thread's part is from its own.
+        /// The distance between the thread's own part and the accessed part, in threads.
         shift: u8,
-        /// Which threads.
+        /// The threads that execute the leaf.
         who: u8,
     },
-    /// A spec with a body around some steps.
+    /// A spec with a body of some steps.
     Group {
-        /// Its steps.
+        /// The steps.
         body: Vec<Step>,
     },
-    /// A barrier by hand.
+    /// An explicit barrier.
     Barrier,
 }
 
 impl Case {
-    /// Whether inputs are random numbers instead of small integers: where a function makes others
-    /// of these, the simulator must not expect sums to be exact.
+    /// Whether inputs are random numbers instead of small integers. If a function turns integers
+    /// into other numbers, the simulator must not expect exact sums.
     #[must_use]
     pub fn has_numbers(&self) -> bool {
         fn rounds(steps: &[Step]) -> bool {

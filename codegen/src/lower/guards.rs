@@ -1,8 +1,8 @@
-//! Guards: a spec that only a part of the enclosing threads or blocks executes prints an `if`.
+//! Guards: prints an `if` for a spec that only a part of the enclosing threads or blocks executes.
 //!
-//! Letters: `x` is `threadIdx.x` (`blockIdx.x`), a tensor of threads holds `offset + c · s` over
-//! its leaves `n:s`, sorted and coalesced. The verifier has checked that the leaves are a mixed
-//! radix, so that membership follows from digits of `x - offset`.
+//! In this file, `x` is `threadIdx.x` (or `blockIdx.x`). A thread tensor contains the indices
+//! `offset + c · s` over its leaves `n:s`, which are sorted and coalesced. The verifier has checked
+//! that the leaves form a mixed radix, so membership is a condition on the digits of `x - offset`.
 
 use super::state::Lowering;
 use crate::cpp::ast::{Binary, Expr};
@@ -12,16 +12,16 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{Exec, ThreadsId};
 
-/// Who executes a statement.
+/// The threads and blocks that execute a statement.
 #[derive(Clone, Debug)]
-pub(super) struct Who {
+pub(super) struct Executors {
     blocks: Option<Set>,
     threads: Option<Set>,
-    /// Whether these are threads elected of groups.
+    /// Whether these are elected threads of groups.
     elected: bool,
 }
 
-/// The indices of a thread tensor; see the head of the file.
+/// The indices of a thread tensor, as described above.
 #[derive(Clone, Debug, PartialEq)]
 struct Set {
     offset: Dim,
@@ -29,19 +29,19 @@ struct Set {
 }
 
 impl Set {
-    /// One past the largest index relative to the offset.
+    /// One more than the largest index relative to the offset.
     fn reach(&self) -> i64 {
         self.leaves.iter().fold(1, |r, (n, s)| r.saturating_add((n - 1).saturating_mul(*s)))
     }
 }
 
-impl Who {
-    /// Whether these are threads elected of groups.
+impl Executors {
+    /// Whether these are elected threads of groups.
     pub(super) fn elected(&self) -> bool {
         self.elected
     }
 
-    /// Whether these are whole groups of `n` threads, each beginning at a multiple of `n`.
+    /// Whether these are whole groups of `n` threads, each starting at a multiple of `n`.
     pub(super) fn fills(&self, n: i64) -> bool {
         let Some(Set { offset: Dim::Const(offset), leaves }) = &self.threads else { return n == 1 };
         let whole = |(extent, stride): &(i64, i64)| match stride {
@@ -56,14 +56,15 @@ impl Who {
 }
 
 impl Lowering<'_> {
-    /// Everybody whom `exec` names.
-    pub(super) fn who(&self, exec: Exec) -> Who {
+    /// The threads and blocks of an executor.
+    pub(super) fn executors(&self, exec: Exec) -> Executors {
         let elected = self.p.threads[exec.threads].elect.is_some();
-        Who { blocks: self.set(exec.blocks), threads: self.set(exec.threads), elected }
+        Executors { blocks: self.set(exec.blocks), threads: self.set(exec.threads), elected }
     }
 
-    /// The condition that holds for those of `outer` who are of `exec`; none if all are.
-    pub(super) fn guard(&mut self, outer: &Who, exec: Exec) -> Fallible<Option<Expr>> {
+    /// The condition that selects the threads of `exec` among those of `outer`; none if all are
+    /// selected.
+    pub(super) fn guard(&mut self, outer: &Executors, exec: Exec) -> Fallible<Option<Expr>> {
         let mut conditions = vec![];
         self.part(&outer.blocks, exec.blocks, &mut conditions)?;
         self.part(&outer.threads, exec.threads, &mut conditions)?;
@@ -73,14 +74,14 @@ impl Lowering<'_> {
     fn part(&mut self, outer: &Option<Set>, id: ThreadsId, out: &mut Vec<Expr>) -> Fallible<()> {
         let t = &self.p.threads[id];
         let Some(inner) = self.set(id) else {
-            // Symbolic extents: only the whole tensor is the same set for certain.
+            // With symbolic extents, only the whole tensor is certainly the same set.
             let root = &self.p.threads[t.root];
             if t.levels == root.levels && t.offset == root.offset {
                 return Ok(());
             }
             return Err(errors::unprintable(
-                "which threads or blocks execute depends on a symbol",
-                "name all of them, or give the thread tensor constant extents",
+                "the set of executing threads or blocks depends on a symbol",
+                "use all of them, or give the thread tensor constant extents",
             ));
         };
         if outer.as_ref() == Some(&inner) {
@@ -106,7 +107,7 @@ impl Lowering<'_> {
                 }
             }
             (leaves, _) if self.only_gaps(leaves, offset)? => {
-                // The digits of `x` between the leaves, and above them, are those of the offset.
+                // The digits of `x` between the leaves, and above them, equal those of the offset.
                 let mut radix = 1i64;
                 for &(n, s) in leaves {
                     if s > radix {
@@ -138,7 +139,7 @@ impl Lowering<'_> {
                     }
                     radix = s.saturating_mul(n);
                 }
-                // The last digit may go on only as far as the tensor reaches.
+                // The last digit is bounded by the reach of the tensor.
                 if cx.range(at).1.is_none_or(|hi| hi >= radix) {
                     out.push(self.compare(at, CmpOp::Lt, Dim::Const(radix))?);
                 }
@@ -181,7 +182,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The set of a thread tensor; none where its extents depend on symbols.
+    /// The set of a thread tensor; none if its extents depend on symbols.
     fn set(&self, id: ThreadsId) -> Option<Set> {
         let t = &self.p.threads[id];
         let mut leaves: Vec<(i64, i64)> =
@@ -197,7 +198,7 @@ impl Lowering<'_> {
         Some(Set { offset: t.offset, leaves: coalesced })
     }
 
-    /// The sorted thread indices of a tensor; none where they depend on a variable.
+    /// The sorted thread indices of a tensor; none if they depend on a variable.
     pub(super) fn members(&self, id: ThreadsId) -> Option<Vec<i64>> {
         let t = &self.p.threads[id];
         let Dim::Const(offset) = t.offset else { return None };

@@ -1,4 +1,4 @@
-//! Statements as Python and C write them, with the edit that makes them ours.
+//! Statements in the syntax of Python and C, and edits that convert them to the syntax of carbyne.
 
 use super::functions::FUNCTIONS;
 use super::generated::{Grammar, Rule};
@@ -7,7 +7,7 @@ use crate::scalar::Scalar;
 use crate::span::Span;
 use pest::Parser;
 
-/// The help and the edit for the step that begins at `base` and is wrong at `at`.
+/// The help and the edit for a step that begins at `base` and has an error at `at`.
 pub(super) fn mended(
     text: &str,
     base: usize,
@@ -40,12 +40,12 @@ pub(super) fn mended(
     }
 }
 
-/// A step, and where the parser stopped in it.
+/// A step and the position of its error.
 struct Place<'a> {
     text: &'a str,
-    /// Where the step begins.
+    /// The start of the step.
     base: usize,
-    /// Where it is wrong.
+    /// The position of the error.
     at: usize,
     /// The text from `base` to `at`.
     step: &'a str,
@@ -99,7 +99,7 @@ impl Place<'_> {
         Some((help, edit(self.base, self.base + len, "barrier".to_owned())))
     }
 
-    /// `%y = %a if %p else %b`, which is wrong from `if` on.
+    /// `%y = %a if %p else %b`, whose error is at `if`.
     fn choice(&self) -> Option<(String, Edit)> {
         let line_start = self.line_start();
         let whole = without_comment(&self.text[line_start..]);
@@ -166,7 +166,7 @@ impl Place<'_> {
         Some((format!("write it as `{ty}`"), edit(self.base, self.at + end + 1, ty)))
     }
 
-    /// The beginning of the line in which the step begins.
+    /// The start of the line in which the step begins.
     fn line_start(&self) -> usize {
         self.text[..self.base].rfind('\n').map_or(0, |n| n + 1)
     }
@@ -199,12 +199,12 @@ fn has_name(text: &str, name: &str) -> bool {
     })
 }
 
-/// Whether a bracket is open at the end.
+/// Whether a `[` is open at the end.
 fn open_bracket(text: &str) -> bool {
     text.rfind('[').is_some_and(|open| !text[open..].contains(']'))
 }
 
-/// Where `//` stands in a parenthesis that is not closed before it, as a division does.
+/// The position of a `//` within a parenthesis, where it is meant as a division.
 fn division(step: &str) -> Option<usize> {
     let at = step.find("//")?;
     let line = step[..at].rsplit('\n').next().unwrap_or("").trim_end();
@@ -215,7 +215,8 @@ fn division(step: &str) -> Option<usize> {
     (operand && depth > 0).then_some(at)
 }
 
-/// The length of the words before the name of a constant in C, JavaScript and so on: `const int `.
+/// The length of the words before the name of a constant in C, JavaScript and other languages:
+/// `const int `.
 fn constant(line: &str) -> Option<usize> {
     const WORDS: [&str; 14] = [
         "const",
@@ -243,13 +244,14 @@ fn constant(line: &str) -> Option<usize> {
         .then_some(line.len() - rest.len())
 }
 
-/// Whether the grammar takes a head of a loop, with its brace or without it.
+/// Whether the grammar accepts a loop head, with or without its brace.
 fn is_loop_head(head: &str) -> bool {
     let whole = format!("{} {{", head.trim_end_matches(" {"));
     Grammar::parse(Rule::for_head, &whole).is_ok()
 }
 
-/// `for k in range(a, b, c)` and `for (int k = a; k < b; k++)`: its length, and the head here.
+/// Converts `for k in range(a, b, c)` and `for (int k = a; k < b; k++)`: the length, and the head
+/// in carbyne's syntax.
 fn loop_head(line: &str) -> Option<(usize, String)> {
     let inner = line.strip_prefix("for")?.trim_start();
     if let Some((name, values)) = inner.split_once(" in ").filter(|(n, _)| is_word(n.trim())) {
@@ -297,12 +299,12 @@ fn loop_head(line: &str) -> Option<(usize, String)> {
     (head != line[..open + close + 2]).then_some((open + close + 2, head))
 }
 
-/// The place of the parenthesis that closes the one which is open before the text.
+/// The position of the `)` that closes the parenthesis around the text.
 fn closing(text: &str) -> Option<usize> {
     unmatched(text.char_indices(), '(', ')')
 }
 
-/// The first parenthesis `end` that no `begin` before it belongs to.
+/// The first `end` without a matching `begin` before it.
 fn unmatched(
     mut chars: impl Iterator<Item = (usize, char)>,
     begin: char,
@@ -317,7 +319,7 @@ fn unmatched(
     chars.find(is_unmatched).map(|(i, _)| i)
 }
 
-/// `= a if p else b` as a choice.
+/// Converts `= a if p else b` to a `select`.
 fn choice(line: &str) -> Option<String> {
     let (_, value) = line.split_once(" = ")?;
     let (yes, rest) = value.split_once(" if ")?;
@@ -326,7 +328,7 @@ fn choice(line: &str) -> Option<String> {
     Some(format!("select({}, {}, {no})", asked.trim(), yes.trim()))
 }
 
-/// Where the call of a function begins that ends with this text.
+/// The start of the function call that ends with this text.
 fn call_before(text: &str) -> Option<usize> {
     let inside = text.strip_suffix(')')?;
     let open = unmatched(inside.char_indices().rev(), ')', '(')?;

@@ -1,17 +1,18 @@
-//! Turns that may be inserted into loops.
+//! Iterations that may be inserted into loops, to extend a proof to larger trip counts.
 //!
-//! Let the loops of a nest turn *c* times. If a *stretch* of *m* of their turns ends in the state
-//! in which it began, but for *m* more turns of all these loops, it may be executed any number of
-//! times. All other turns stay as they are if each of their decisions is the same: before the
-//! stretch at the same turn, within it and behind it at a turn that is so much later
-//! ([`Along::Number`], [`Along::Inserted`]). Then what was followed for *c* turns holds for *c* +
-//! *m*, *c* + 2*m*, and so on.
+//! Let the loops of a nest have the trip count *c*. A *stretch* is a run of *m* of their
+//! iterations. If the state at the end of a stretch equals the state at its beginning, but for *m*
+//! further iterations of all these loops, the stretch may be repeated any number of times. All
+//! other iterations stay as they are if each of their decisions is the same: before the stretch in
+//! the same iteration, within and after it *m* iterations later ([`Along::Number`],
+//! [`Along::Inserted`]). Then the result for *c* iterations holds for *c* + *m*, *c* + 2*m*, and so
+//! on.
 
 use super::loops::{Moves, Stretch, moves};
 use super::*;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// A loop of a nest has turned.
+    /// A loop of a nest begins an iteration.
     pub(super) fn turned_within(&mut self, nest: Nest, turn: u64) {
         let (length, at) = (self.exprs.given(nest).by, nest as usize);
         let stretch = &mut self.rounds.stretch[at];
@@ -19,11 +20,11 @@ impl<'p, 'a> Machine<'p, 'a> {
             return;
         }
         stretch.turn = turn;
-        // Turns are inserted once.
+        // Iterations are inserted once per loop.
         if self.is_inserted(nest) {
             return;
         }
-        // A decision that inserted turns change must lie before the stretch.
+        // A decision that inserted iterations would change must lie before the stretch.
         if self.watch.inserted[at].is_none_or(|n| n < FOREVER) {
             self.rounds.stretch[at].states.clear();
             self.watch.inserted[at] = Some(FOREVER);
@@ -37,8 +38,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             return;
         }
         let before = states.pop_front();
-        let (Some((print, old)), Some((same, new))) = (before, states.back()) else { return };
-        if print == *same && moves(&old, new) == Some(self.moved(nest, length)) {
+        let (Some((fingerprint, old)), Some((same, new))) = (before, states.back()) else { return };
+        if fingerprint == *same && moves(&old, new) == Some(self.moved(nest, length)) {
             self.watch.inserted[at] = None;
             self.each_of(nest, |by, _| {
                 (by.number[at], by.inserted[at]) = (length, 0);
@@ -54,16 +55,16 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Whether turns have been inserted into a loop of a nest in which threads are.
+    /// Whether iterations have been inserted into a loop of a nest that threads are executing.
     fn is_inserted(&self, nest: Nest) -> bool {
-        let loops = self.strands.iter().flat_map(|s| &s.env.loops);
+        let loops = self.locksteps.iter().flat_map(|s| &s.env.loops);
         loops
             .filter(|held| held.by.number[nest as usize] != 0)
             .any(|held| self.exprs.nest_of(held.var) == Some(nest))
     }
 
-    /// Changes of all loops of a nest by how much the variable moves; and the end, and by how much
-    /// that does.
+    /// Calls `f` for all loops of a nest with the steps of the variable, the end, and the steps of
+    /// the end.
     pub(super) fn each_of(&mut self, nest: Nest, f: impl Fn(&mut Steps, (&mut Value, &mut Steps))) {
         let exprs = self.exprs;
         self.each_moving(|_, _, held, end| {
@@ -73,7 +74,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         });
     }
 
-    /// So many more turns of all loops of a nest.
+    /// The moves of `n` further iterations of all loops of a nest.
     pub(super) fn moved(&self, nest: Nest, n: i64) -> Moves {
         let of = |var| match self.exprs.nest_of(var) == Some(nest) {
             true => (n, 0, n.unsigned_abs()),

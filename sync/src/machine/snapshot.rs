@@ -1,52 +1,52 @@
-//! States of a kernel at the turns of its outer loops, from which it goes on for other numbers of
-//! turns.
+//! Snapshots of a kernel at iterations of its outer loops. The machine continues from a snapshot
+//! with other trip counts.
 
 use super::loops::{Moving, moves};
 use super::*;
-use crate::print::Fingerprint;
+use crate::fingerprint::Fingerprint;
 use std::cell::OnceCell;
 
 const OUTER: usize = Nest::Outer as usize;
 
-/// A state at the beginning of a turn of the outer loops.
+/// A state at the beginning of an iteration of the outer loops.
 #[derive(Clone)]
 pub(crate) struct Snapshot<'p, 'a> {
     pub(crate) machine: Machine<'p, 'a>,
-    /// The least number of turns for which all is decided so far as it was.
+    /// The least trip count for which all decisions so far are the same.
     pub(crate) least: i64,
-    /// Found where it is compared with that of another state.
-    print: OnceCell<Fingerprint>,
+    /// Computed when the state is compared with another one.
+    fingerprint: OnceCell<Fingerprint>,
     moving: Vec<Moving>,
 }
 
 impl<'p, 'a> Snapshot<'p, 'a> {
-    /// After how many turns the state of another one has come again here.
+    /// The number of iterations after which the earlier state has repeated here.
     pub(crate) fn since(&self, before: &Snapshot<'p, 'a>) -> Option<i64> {
         let by = moves(&before.moving, &self.moving)?;
-        let turns = by.iter().flatten().map(|m| m.0).find(|m| *m > 0)?;
-        let is_same =
-            by == self.machine.moved(Nest::Outer, turns) && self.print() == before.print();
-        is_same.then_some(turns)
+        let iterations = by.iter().flatten().map(|m| m.0).find(|m| *m > 0)?;
+        let is_same = by == self.machine.moved(Nest::Outer, iterations)
+            && self.fingerprint() == before.fingerprint();
+        is_same.then_some(iterations)
     }
 
-    fn print(&self) -> Fingerprint {
-        *self.print.get_or_init(|| self.machine.fingerprint())
+    fn fingerprint(&self) -> Fingerprint {
+        *self.fingerprint.get_or_init(|| self.machine.fingerprint())
     }
 }
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// The state as it is. What is known of pairs stays here.
+    /// A copy of the state, without the pairs.
     pub(crate) fn snapshot(&mut self) -> Snapshot<'p, 'a> {
         self.overhead += 4 * self.cost();
         let pairs = std::mem::take(&mut self.pairs);
         let machine = self.clone();
         self.pairs = pairs;
         let least = if self.exprs.is_within.get() { i64::MAX } else { self.tested + 1 };
-        Snapshot { machine, least, print: OnceCell::new(), moving: self.moving() }
+        Snapshot { machine, least, fingerprint: OnceCell::new(), moving: self.moving() }
     }
 
-    /// Goes on with so many turns of the outer loops, which move by some for the next member of
-    /// their family.
+    /// Continues with another trip count of the outer loops. The next trip count of the same family
+    /// is larger by `given.by`.
     pub(crate) fn give(&mut self, exprs: &'a Exprs<'p>) {
         let given = exprs.given(Nest::Outer);
         self.each_of(Nest::Outer, |_, (end, by)| {
@@ -55,14 +55,14 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.exprs = exprs;
     }
 
-    /// From here on a stretch of so many turns of the outer loops is followed, before which others
-    /// like it may be inserted.
-    pub(crate) fn begin_stretch(&mut self, turns: i64) {
+    /// Begins a stretch of iterations of the outer loops, before which more of them may be
+    /// inserted.
+    pub(crate) fn begin_stretch(&mut self, iterations: i64) {
         self.watch.inserted[OUTER] = Some(FOREVER);
-        self.each_of(Nest::Outer, |by, _| by.inserted[OUTER] = turns);
+        self.each_of(Nest::Outer, |by, _| by.inserted[OUTER] = iterations);
     }
 
-    /// The state as it is, behind turns that are inserted before the stretch.
+    /// A copy of the state as it is after iterations that are inserted before the stretch.
     pub(crate) fn behind_stretch(&mut self) -> Snapshot<'p, 'a> {
         let mut now = self.snapshot();
         let machine = &mut now.machine;
@@ -74,22 +74,22 @@ impl<'p, 'a> Machine<'p, 'a> {
         now
     }
 
-    /// The numbers of turns that are given to loops.
-    pub(crate) fn turns(&self) -> [i64; 2] {
+    /// The trip counts given to the outer and inner loops.
+    pub(crate) fn trip_counts(&self) -> [i64; 2] {
         [Nest::Outer, Nest::Inner].map(|nest| self.exprs.given(nest).value)
     }
 
-    /// Whether loops are given numbers of turns.
+    /// Whether loops have been given trip counts.
     pub(crate) fn is_counted(&self) -> bool {
         self.exprs.given(Nest::Outer).id.is_some()
     }
 
-    /// The number of the next access.
+    /// The serial number of the last access.
     pub(crate) fn serial(&self) -> u32 {
         self.serial
     }
 
-    /// Goes on behind a number of accesses, with so many steps to make.
+    /// Continues with at least this serial number and at most `left` further steps.
     pub(crate) fn resume(&mut self, serial: u32, left: u64) {
         self.serial = self.serial.max(serial);
         self.max_steps = self.steps().saturating_add(left);

@@ -1,11 +1,11 @@
-//! Sub-specs with parameters: their definitions are checked, and their uses written out.
+//! Sub-specs with parameters: checks of definitions, and expansion of uses.
 //!
-//! A use becomes a generic spec. Its body is that of the sub-spec with operands in the places of
-//! formal ones, numbers and types in those of parameters; names that the body defines give way to
-//! those in scope.
+//! A use becomes a generic spec with the body of the sub-spec. Operands replace formal operands;
+//! numbers and types replace parameters. Names that the body defines are renamed if they are
+//! already in scope.
 //!
-//! Invariant: a sub-spec uses those above it alone, so that writing out ends.
-//! [`crate::limits::MAX_WRITTEN_OUT`] and [`crate::limits::MAX_CALLS`] bound it.
+//! Invariant: a sub-spec uses only sub-specs above it, so that expansion terminates.
+//! [`crate::limits::MAX_WRITTEN_OUT`] and [`crate::limits::MAX_CALLS`] bound its size.
 
 use super::constants::literal;
 use super::expressions::declared_again;
@@ -27,63 +27,63 @@ use crate::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
-/// A sub-spec.
+/// A defined sub-spec.
 struct Defined {
     def: Def,
-    /// Names that its body defines.
+    /// The names that its body defines.
     own: BTreeSet<(Sigil, String)>,
-    /// Every name in it.
+    /// All names in it.
     names: HashSet<String>,
-    /// How deep blocks nest in it.
+    /// The nesting depth of its blocks.
     depth: usize,
-    /// Whether it stands in another file, so that its places are none of this text.
+    /// Whether another file defines it. Its places then do not belong to this text.
     imported: bool,
-    /// Whether its definition is wrong, which has been reported.
+    /// Whether its definition has reported errors.
     broken: bool,
 }
 
 /// The sub-specs of a module.
-pub(super) struct Parts {
+pub(super) struct SubSpecs {
     known: BTreeMap<String, Rc<Defined>>,
-    /// All that the module defines, and where.
+    /// The names of all sub-specs of the module, with their places.
     all: BTreeMap<String, Span>,
-    /// How much may still be written out.
+    /// The remaining budget for expansion.
     budget: usize,
-    /// Uses around the statement.
+    /// The number of enclosing uses.
     calls: usize,
-    /// Comments of definitions, which nothing stands for once they are written out.
+    /// Comments of definitions; expansion removes the definitions.
     pub(super) comments: Vec<String>,
 }
 
-impl Default for Parts {
+impl Default for SubSpecs {
     fn default() -> Self {
         let (known, all) = (BTreeMap::new(), BTreeMap::new());
-        Parts { known, all, budget: MAX_WRITTEN_OUT, calls: 0, comments: vec![] }
+        SubSpecs { known, all, budget: MAX_WRITTEN_OUT, calls: 0, comments: vec![] }
     }
 }
 
-impl Parts {
-    /// Whether what is resolved is the body of a sub-spec.
+impl SubSpecs {
+    /// Whether the current statement belongs to the body of a sub-spec.
     pub(super) fn is_inside(&self) -> bool {
         self.calls > 0
     }
 
-    /// Of a module that is about to be resolved.
+    /// Collects the names of the sub-specs of a module.
     pub(super) fn of(module: &ast::Module) -> Self {
-        let mut parts = Parts::default();
+        let mut all = SubSpecs::default();
         for stmt in &module.items {
             if let ast::StmtKind::Def(def) = &stmt.kind {
-                parts.all.entry(def.name.text.clone()).or_insert(def.name.span);
+                all.all.entry(def.name.text.clone()).or_insert(def.name.span);
             }
         }
-        parts
+        all
     }
 }
 
-/// A type parameter where it has no type.
+/// The error for an unknown type parameter.
 pub(super) fn no_type(name: &Name, span: Span) -> Diagnostic {
-    Diagnostic::new(Code::SubSpec, span, format!("`{}` is no scalar type here", name.text))
-        .label("names no type parameter of a sub-spec around")
+    Diagnostic::new(Code::SubSpec, span, format!("`{}` is not a scalar type", name.text))
+        .label("not a type parameter of the enclosing sub-spec, either")
         .help("write a scalar type, or declare the parameter: `def @f[T:type]`")
 }
 
@@ -102,7 +102,7 @@ fn sigil(of: Of) -> Sigil {
     }
 }
 
-/// The tensors that a statement writes: names among them may be declared by it.
+/// The tensors that a statement writes. The statement may declare names among them.
 fn written(stmt: &ast::Stmt) -> &[View] {
     match &stmt.kind {
         ast::StmtKind::Assign { target, .. } => std::slice::from_ref(target),
@@ -115,16 +115,17 @@ fn written(stmt: &ast::Stmt) -> &[View] {
 impl Resolver {
     // ---- Definitions ---------------------------------------------------------------------------
 
-    /// Checks a definition as far as it can be: its names, and how it uses other sub-specs.
+    /// Checks the names in a definition, and its uses of other sub-specs. Types and shapes are
+    /// checked at each use.
     pub(super) fn define(&mut self, stmt: &ast::Stmt, def: &Def) -> Fallible<()> {
         if !self.scopes.is_top() {
             return fail(
-                Diagnostic::new(Code::Placement, def.span, "a sub-spec is defined in a body")
-                    .label("only the top level has definitions")
+                Diagnostic::new(Code::Placement, def.span, "a definition of a sub-spec in a body")
+                    .label("definitions are allowed at top level only")
                     .help("move it to the top, above the kernels that use it"),
             );
         }
-        self.parts.comments.extend(stmt.leading.iter().chain(&stmt.trailing).cloned());
+        self.subspecs.comments.extend(stmt.leading.iter().chain(&stmt.trailing).cloned());
         self.bind(Sigil::Kernel, &def.name, Binding::Broken)?;
         let before = self.errors.len();
         let mut part = Defined {
@@ -150,10 +151,10 @@ impl Resolver {
                     Diagnostic::new(
                         Code::SubSpec,
                         ty.span,
-                        format!("the type of the operand `%{}` says how it lies", name.text),
+                        format!("the type of the operand `%{}` states a layout", name.text),
                     )
-                    .label("extents, scalar type and memory of an operand are compared")
-                    .help("leave out what stands in braces: the caller decides it"),
+                    .label("only extents, scalar type and memory of an operand are allowed")
+                    .help("remove the braces: the caller determines the layout"),
                 );
             }
         }
@@ -165,8 +166,8 @@ impl Resolver {
                     def.span,
                     format!("the body of `@{}` is empty", def.name.text),
                 )
-                .label("nothing stands between its braces")
-                .help("write what it does"),
+                .label("no statement between its braces")
+                .help("write the statements that replace a use"),
             );
         }
         self.type_names(def, &mut part);
@@ -180,15 +181,15 @@ impl Resolver {
             self.strategy_size(def, &part);
         }
         part.broken = self.errors.len() > before;
-        self.parts.known.insert(def.name.text.clone(), Rc::new(part));
+        self.subspecs.known.insert(def.name.text.clone(), Rc::new(part));
         Ok(())
     }
 
-    /// Looks up the names in what a strategy says beyond a sub-spec, and binds the threads of its
-    /// head.
+    /// Looks up the names in the additional parts of a strategy, and binds the threads of its head.
     fn strategy_names(&mut self, def: &Def, part: &mut Defined) {
         let Some(strategy) = &def.strategy else { return };
-        // Choices, conditions and attributes as numbers of a statement, the head as that of a spec.
+        // Construct statements with these names: a use with the choices as arguments, an `if` with
+        // the conditions, and a spec with the head and the attributes.
         let mut numbers = vec![];
         for param in &def.params {
             match &param.choices {
@@ -222,8 +223,8 @@ impl Resolver {
         self.referred(&ast::Stmt::new(ast::StmtKind::Spec(head)), def, part);
     }
 
-    /// X0010 for too many statements, V0234 for parameters that nothing reads: each of their values
-    /// would be tried with all of the others.
+    /// X0010 for too many statements, V0234 for unused parameters. The solver would try each value
+    /// of an unused parameter with all combinations of the others.
     fn strategy_size(&mut self, def: &Def, part: &Defined) {
         let blocks = def.means.iter().chain([&def.body]);
         let n: usize = blocks.map(|b| Walk::new(&b.stmts).with_means().stmts().count()).sum();
@@ -231,8 +232,8 @@ impl Resolver {
             let message = format!("the strategy `@{}` has {n} statements", def.name.text);
             self.errors.push(
                 Diagnostic::new(Code::StrategyTooLarge, def.span, message)
-                    .label(format!("it may have {MAX_STRATEGY_STMTS}"))
-                    .help("write it by loops, or let sub-specs do what repeats"),
+                    .label(format!("at most {MAX_STRATEGY_STMTS} are allowed"))
+                    .help("use loops, or move repeated statements to sub-specs"),
             );
         }
         let unread = |p: &&ast::Param| p.choices.is_some() && !part.names.contains(&p.name.text);
@@ -243,7 +244,7 @@ impl Resolver {
         let message =
             format!("nothing reads the parameter `{}` of the strategy `@{own}`", first.text);
         let d = Diagnostic::new(Code::Unread, first.span, message)
-            .label("each of its values gives the same body")
+            .label("all of its values give the same body")
             .help("remove it, or use it in the body, in an attribute or in a condition");
         self.errors.push(match more.as_slice() {
             [] => d,
@@ -289,7 +290,7 @@ impl Resolver {
                         walk.skip_inside();
                         continue;
                     }
-                    // The variable of a loop is known in its body only.
+                    // The variable of a loop is in scope only in the loop.
                     if matches!(stmt.kind, ast::StmtKind::For { .. }) {
                         self.scopes.enter();
                     }
@@ -307,7 +308,8 @@ impl Resolver {
         }
     }
 
-    /// Looks up the names of a statement, and binds those that it defines.
+    /// Looks up the names of a statement, checks uses of sub-specs, and binds names that it
+    /// defines.
     fn names_in(&mut self, stmt: &ast::Stmt, def: &Def, part: &mut Defined) {
         let is_type = |name: &str| def.params.iter().any(|p| p.is_type && p.name.text == name);
         if let ast::StmtKind::Call(call) = &stmt.kind
@@ -343,9 +345,9 @@ impl Resolver {
         self.referred(stmt, def, part);
     }
 
-    /// Looks up the names that a statement refers to, and binds those that it defines.
+    /// Looks up the names to which a statement refers, and binds names that it defines.
     fn referred(&mut self, stmt: &ast::Stmt, def: &Def, part: &mut Defined) {
-        // Of a strategy a type stands for its width where a number is due.
+        // In a strategy, a type parameter stands for its width where a number is expected.
         let is_type = |name: &str| {
             let is = |p: &ast::Param| p.is_type && p.name.text == name;
             def.strategy.is_none() && def.params.iter().any(is)
@@ -359,7 +361,7 @@ impl Resolver {
             ast::StmtKind::Call(call) => call.args.as_slice(),
             _ => &[],
         };
-        // A constant knows those before it.
+        // A constant may use the constants before it in the same `let`.
         let earlier = |name: &str, at: Span| match &stmt.kind {
             ast::StmtKind::Let(all) => {
                 let before = all.iter().take_while(|(_, value)| !within(value.span, at));
@@ -383,7 +385,7 @@ impl Resolver {
                 if is_type(name) && !argument {
                     unknown.push(Box::new(
                         Diagnostic::new(Code::SubSpec, *span, format!("`{name}` is a type"))
-                            .label("a number is due here")
+                            .label("expected a number")
                             .help("write a number, or declare the parameter without `:type`"),
                     ));
                 } else if self.scopes.get(Sigil::Index, name).is_none()
@@ -406,25 +408,25 @@ impl Resolver {
         }
     }
 
-    /// An import in a body, or in a module whose files nobody read.
+    /// The error for an import in a body, or for imports that were not linked.
     pub(super) fn unread_import(&self, path: &ast::Text) -> Diagnostic {
         if !self.scopes.is_top() {
-            return Diagnostic::new(Code::Placement, path.span, "a file is imported in a body")
-                .label("only the top level has imports")
+            return Diagnostic::new(Code::Placement, path.span, "an import in a body")
+                .label("imports are allowed at top level only")
                 .help("move it to the top, above the kernels that use its sub-specs");
         }
         let shown: String = path.text.chars().take(128).collect();
         Diagnostic::new(Code::Import, path.span, format!("`{shown}` was not read"))
-            .label("no files are read here")
-            .help("have imports read by `link::link`, or write the sub-specs here")
+            .label("imports were not linked")
+            .help("link imports with `link::link`, or write the sub-specs here")
     }
 
     // ---- Uses ----------------------------------------------------------------------------------
 
-    /// The sub-spec that is used, with as many parameters and operands as it has.
+    /// Looks up the used sub-spec, and checks the numbers of parameters and operands.
     fn callable(&self, call: &Call, inside: Option<&Def>) -> Fallible<Rc<Defined>> {
         let name = &call.name.text;
-        let Some(part) = self.parts.known.get(name) else {
+        let Some(part) = self.subspecs.known.get(name) else {
             return fail(self.uncallable(call, inside));
         };
         if part.broken {
@@ -442,27 +444,27 @@ impl Resolver {
                     Diagnostic::new(
                         Code::SubSpec,
                         call.span,
-                        format!("`@{name}` has {has}, here are {given}"),
+                        format!("`@{name}` has {has}, found {given}"),
                     )
                     .label("used here")
                     .related(part.def.span, "defined here")
-                    .help(format!("give it {has}: `{}`", shown(&part.def))),
+                    .help(format!("write {has}: `{}`", shown(&part.def))),
                 );
             }
         }
         Ok(part.clone())
     }
 
-    /// Why nothing of that name can be used here.
+    /// The error for a use of a name that is no sub-spec above.
     fn uncallable(&self, call: &Call, inside: Option<&Def>) -> Diagnostic {
         let name = &call.name.text;
         if let Some(def) = inside.filter(|def| def.name.text == *name) {
             return Diagnostic::new(Code::SubSpec, call.span, format!("`@{name}` uses itself"))
                 .label("used here")
                 .related(def.span, "in its own definition")
-                .help("repeat it by a loop, or write the uses out");
+                .help("use a loop, or write the repetitions explicitly");
         }
-        if let Some(below) = self.parts.all.get(name) {
+        if let Some(below) = self.subspecs.all.get(name) {
             return Diagnostic::new(
                 Code::SubSpec,
                 call.span,
@@ -470,9 +472,9 @@ impl Resolver {
             )
             .label("used here")
             .related(*below, "defined here")
-            .help("move the definition above; sub-specs cannot use each other in a circle");
+            .help("move the definition above; uses of sub-specs cannot form a cycle");
         }
-        let near = nearest(name, self.parts.all.keys().map(String::as_str));
+        let near = nearest(name, self.subspecs.all.keys().map(String::as_str));
         let message = format!("no sub-spec is named `@{name}`");
         let d = Diagnostic::new(Code::SubSpec, call.span, message).label("unknown name");
         match near {
@@ -485,7 +487,7 @@ impl Resolver {
         }
     }
 
-    /// A sub-spec in its place.
+    /// Expands a use of a sub-spec, and resolves the result.
     pub(super) fn call(
         &mut self,
         stmt: &ast::Stmt,
@@ -497,8 +499,8 @@ impl Resolver {
         if result.is_err() {
             self.silence(&call.outputs);
         }
-        let imported = self.parts.known.get(&call.name.text).is_some_and(|part| part.imported);
-        let note = format!("stands in `@{}`, which is imported", call.name.text);
+        let imported = self.subspecs.known.get(&call.name.text).is_some_and(|part| part.imported);
+        let note = format!("this is in `@{}`, which is imported", call.name.text);
         let said = |d: &mut Diagnostic| {
             let within = call.span.start <= d.span.start && d.span.end <= call.span.end;
             if !within && !d.related.iter().any(|(span, _)| span.is_at(call.span)) {
@@ -525,7 +527,7 @@ impl Resolver {
                     call.span,
                     "a sub-spec is used outside of every kernel",
                 )
-                .label("only declarations and kernels stand at top level")
+                .label("the top level contains only declarations and kernels")
                 .help(
                     "use it in the body of a spec: `Spec @name <<<#grid, #cta>>> (..) -> (..) {`",
                 ),
@@ -540,46 +542,46 @@ impl Resolver {
         self.rename_own(&part, &mut by);
         let means = def.means.as_ref().map(|means| by.block(means)).transpose();
         let body = by.block(&def.body);
-        self.parts.budget = by.budget;
+        self.subspecs.budget = by.budget;
         let (means, body) = match (means, body) {
             (Ok(means), Ok(body)) => (means, body),
             (Err(e), _) | (_, Err(e)) => return Err(unfit(&e, call, def)),
         };
-        // Without a body it is what its `means` block says.
+        // With an empty body, the `means` block alone defines the spec.
         let body = (means.is_none() || !body.stmts.is_empty()).then_some(body);
         let span = call.span;
         let spec =
             ast::Spec { inputs, outputs, means, body, span, ..ast::Spec::new(SpecKind::Generic) };
         let spec = ast::Stmt::derived(ast::StmtKind::Spec(spec), stmt);
-        self.parts.calls += 1;
+        self.subspecs.calls += 1;
         let result = self.written_out(&spec, out);
-        self.parts.calls -= 1;
+        self.subspecs.calls -= 1;
         result
     }
 
     fn check_depth(&self, call: &Call, part: &Defined) -> Fallible<()> {
-        if self.parts.calls >= MAX_CALLS || self.blocks + part.depth + 1 > MAX_NESTING {
+        if self.subspecs.calls >= MAX_CALLS || self.blocks + part.depth + 1 > MAX_NESTING {
             return fail(
                 Diagnostic::new(
                     Code::TooDeep,
                     call.span,
-                    format!("`@{}` is used too deep in other sub-specs", part.def.name.text),
+                    format!("the use of `@{}` is nested too deeply", part.def.name.text),
                 )
                 .label(format!(
                     "uses nest deeper than {MAX_CALLS}, or the braces of their bodies deeper than \
                      {MAX_NESTING}"
                 ))
-                .help("use it nearer to the kernel"),
+                .help("use it in a body with fewer enclosing sub-specs or braces"),
             );
         }
         Ok(())
     }
 
-    /// The substitution of the parameters of a sub-spec by the numbers and types of a use.
+    /// Creates a substitution for the parameters of a sub-spec with the arguments of a use.
     fn arguments(&mut self, call: &Call, part: &Defined) -> Fallible<Substitution> {
         let def = &part.def;
         let mut by = Substitution {
-            budget: self.parts.budget,
+            budget: self.subspecs.budget,
             span: part.imported.then_some(call.span),
             ..Substitution::default()
         };
@@ -596,7 +598,7 @@ impl Resolver {
         Ok(by)
     }
 
-    /// Substitutes the inputs of a use. Returns the views among them.
+    /// Adds the inputs of a use to the substitution. Returns those that are views.
     fn inputs_of_call(
         &mut self,
         stmt: &ast::Stmt,
@@ -627,7 +629,7 @@ impl Resolver {
         Ok(inputs)
     }
 
-    /// Substitutes the outputs of a use, and declares the new ones.
+    /// Adds the outputs of a use to the substitution, and declares new ones.
     fn outputs_of_call(
         &mut self,
         stmt: &ast::Stmt,
@@ -656,7 +658,7 @@ impl Resolver {
         Ok(outputs)
     }
 
-    /// Renames definitions of the body whose names are already in scope.
+    /// Renames the definitions in the body whose names are already in scope.
     fn rename_own(&mut self, part: &Defined, by: &mut Substitution) {
         for (sigil, name) in &part.own {
             if self.scopes.get(*sigil, name).is_some() {
@@ -671,7 +673,7 @@ impl Resolver {
         }
     }
 
-    /// The scalar type that is given for a type parameter.
+    /// The scalar type passed for a type parameter.
     fn type_argument(&self, arg: &Expr, def: &Def, param: &Name) -> Fallible<Scalar> {
         let word = match &arg.kind {
             ExprKind::Name(name) => name.as_str(),
@@ -682,16 +684,17 @@ impl Resolver {
                 Diagnostic::new(
                     Code::SubSpec,
                     arg.span,
-                    format!("`{}` of `@{}` is a type", param.text, def.name.text),
+                    format!("the parameter `{}` of `@{}` is a type", param.text, def.name.text),
                 )
-                .label("no scalar type")
+                .label("not a scalar type")
                 .related(param.span, "declared as a type here")
                 .help(format!("write a scalar type: `{}`", shown(def))),
             )
         })
     }
 
-    /// The number that is given for a parameter: constants are computed, so that nothing grows.
+    /// The number passed for a parameter. Constants are evaluated, so that nested uses do not build
+    /// up long expressions.
     fn number_argument(&mut self, arg: &Expr, def: &Def, param: &Name) -> Fallible<Expr> {
         match &arg.kind {
             ExprKind::Int(_) | ExprKind::Real(_) => return Ok(arg.clone()),
@@ -705,7 +708,10 @@ impl Resolver {
                         Diagnostic::new(
                             Code::SubSpec,
                             arg.span,
-                            format!("`{}` of `@{}` is a number", param.text, def.name.text),
+                            format!(
+                                "the parameter `{}` of `@{}` is a number",
+                                param.text, def.name.text
+                            ),
                         )
                         .label("a scalar type")
                         .related(param.span, "declared as a number here")
@@ -732,15 +738,15 @@ impl Resolver {
                     arg.span,
                     format!("an expression has more than {MAX_EXPR_OPERATORS} operators"),
                 )
-                .label("once it is written out")
+                .label("after expansion")
                 .help("name parts of it with `let`"),
             );
         }
         Ok(arg.clone())
     }
 
-    /// The type of a result that is declared: what the use says of it before what the definition
-    /// does.
+    /// The type of a declared result. The parts that the use states take precedence over those of
+    /// the definition.
     fn declared_type(
         &self,
         name: &Name,
@@ -777,18 +783,19 @@ impl Resolver {
             Diagnostic::new(
                 Code::SubSpec,
                 name.span,
-                format!("`@{}` does not say what type `%{}` has", def.name.text, name.text),
+                format!("`@{}` does not state the type of `%{}`", def.name.text, name.text),
             )
             .label("declared by this use")
-            .related(of.span, format!("`%{}` has no extents and type here", of.text))
+            .related(of.span, format!("`%{}` has no extents or no scalar type here", of.text))
             .help(format!(
-                "write its type in the definition, `-> (%{}:[8,8].f32)`, or here: `-> (%{}:[8,8].f32)`",
+                "write its type in the definition, `-> (%{}:[8,8].f32)`, or here: \
+                 `-> (%{}:[8,8].f32)`",
                 of.text, name.text
             )),
         )
     }
 
-    /// Compares an operand with the written type of the formal one.
+    /// Compares an operand with the stated type of the formal operand.
     fn fits(&mut self, view: &View, name: &Name, ty: &ResultType, def: &Def) -> Fallible<()> {
         let shaped = self.looked_at(view)?;
         let tensor = self.tensor_named(&view.base.text, view.base.span)?;
@@ -797,7 +804,7 @@ impl Resolver {
         let sizes = self.sizes(&levels, view.span)?;
         let extents = ty.levels.is_empty() || self.same_extents(&sizes, &shaped.extents);
         let scalar = ty.scalar.is_none_or(|s| s == shaped.scalar);
-        // A type without a memory says nothing of it.
+        // A type without a memory accepts every memory.
         let place = ty.memory.is_none_or(|m| Some(m) == memory);
         if extents && scalar && place {
             return Ok(());
@@ -814,15 +821,16 @@ impl Resolver {
             Diagnostic::new(
                 Code::SubSpec,
                 view.span,
-                format!("`%{}` of `@{}` is {wanted}, here is {found}", name.text, def.name.text),
+                format!("`%{}` of `@{}` is {wanted}, found {found}", name.text, def.name.text),
             )
             .label("does not fit")
             .related(name.span, "declared here")
-            .help("give it another operand, or other parameters"),
+            .help("use another operand, or other parameters"),
         )
     }
 
-    /// A view by a name that a `means` block may speak of, where there is one.
+    /// Defines a name for a view if the sub-spec has a `means` block, because such a block can only
+    /// refer to names.
     fn spoken_of(
         &mut self,
         view: &View,
@@ -840,7 +848,7 @@ impl Resolver {
         Ok(View { base: name, ops: vec![], span: view.span })
     }
 
-    /// A name for what a body defines under one that is in scope.
+    /// A free name for a definition of a body whose own name is in scope.
     fn free_name(&mut self, sigil: Sigil, name: &str, not: &HashSet<String>) -> String {
         let mut n = 2;
         loop {
@@ -856,7 +864,7 @@ impl Resolver {
     }
 }
 
-/// The numbers of a tuple.
+/// The numbers in a tuple.
 fn leaves(tuple: &ast::TupleExpr) -> impl Iterator<Item = &Expr> {
     let mut todo = vec![tuple];
     std::iter::from_fn(move || {
@@ -877,7 +885,7 @@ fn is_named(e: &Expr, name: &str) -> bool {
     matches!(&e.kind, ExprKind::Name(n) if n == name)
 }
 
-/// How a sub-spec is used: `@scale[N, T] (%x, %s) -> (%y)`.
+/// An example of its use: `@scale[N, T] (%x, %s) -> (%y)`.
 fn shown(def: &Def) -> String {
     let params: Vec<&str> = def.params.iter().map(|p| p.name.text.as_str()).collect();
     let list = |all: &[(Name, Option<ResultType>)]| {
@@ -890,14 +898,14 @@ fn shown(def: &Def) -> String {
     format!("@{}{params} ({}) -> ({})", def.name.text, list(&def.inputs), list(&def.outputs))
 }
 
-/// A type of a sub-spec with its parameters substituted.
+/// Substitutes parameters in a type of a sub-spec.
 fn substituted(
     by: &mut Substitution,
     ty: &ResultType,
     call: &Call,
     def: &Def,
 ) -> Fallible<ResultType> {
-    // A type is substituted as a part of a statement.
+    // Substitution works on statements, so a statement carries the type.
     let mut carrier = ast::Stmt::new(ast::StmtKind::Assign {
         target: View::of("x"),
         ty: Some(ty.clone()),
@@ -910,34 +918,32 @@ fn substituted(
     }
 }
 
-/// Why a body cannot be written out.
+/// The error for a use that cannot be expanded.
 fn unfit(why: &Unfit, call: &Call, def: &Def) -> Box<Diagnostic> {
     let name = &def.name.text;
     Box::new(match why {
         Unfit::NotAName(of) => Diagnostic::new(
             Code::SubSpec,
             call.span,
-            format!("`@{name}` takes a whole tensor for `%{}`", of.text),
+            format!("`@{name}` needs a complete tensor for `%{}`", of.text),
         )
-        .label("a view, or a number, is given for it")
-        .related(of.span, "a name is due here")
-        .help("name the view before: `%rows = %A[0, _]`"),
+        .label("found a view or a number")
+        .related(of.span, "this operand must be the name of a tensor")
+        .help("name the view first: `%rows = %A[0, _]`"),
         Unfit::NotATensor(of) => Diagnostic::new(
             Code::SubSpec,
             call.span,
-            format!("`@{name}` takes no number for `%{}`", of.text),
+            format!("`@{name}` needs a tensor for `%{}`", of.text),
         )
-        .label("a number is given for it")
-        .related(of.span, "a tensor is due here")
-        .help("give it a tensor"),
-        Unfit::TooMuch => Diagnostic::new(
-            Code::SubSpec,
-            call.span,
-            "more is written out for sub-specs than a program may have",
-        )
-        .label(format!("`@{name}` is the one that is too much"))
-        .related(def.span, "defined here")
-        .note(format!("at most {MAX_WRITTEN_OUT} names, numbers, views and statements"))
-        .help("repeat it by a loop, or use fewer sub-specs in others"),
+        .label("found a number")
+        .related(of.span, "this operand must be a tensor")
+        .help("pass a tensor"),
+        Unfit::TooMuch => {
+            Diagnostic::new(Code::SubSpec, call.span, "the expansion of sub-specs is too large")
+                .label(format!("this use of `@{name}` exceeds the limit"))
+                .related(def.span, "defined here")
+                .note(format!("at most {MAX_WRITTEN_OUT} names, numbers, views and statements"))
+                .help("use loops, or fewer nested sub-specs")
+        }
     })
 }

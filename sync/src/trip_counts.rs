@@ -1,14 +1,14 @@
-//! Loops that may turn any number of times: the proof holds for each number of turns, whatever it
-//! is computed from.
+//! Loops whose trip count is unknown, so that the proof must hold for every trip count.
 //!
-//! A loop from *start* to *end* by *step* turns *n* = ceil((*end* - *start*) / *step*) times. Where
-//! *n* depends on a symbol, the block or the caller's memory, the loop counts its turns from 0 to
-//! *n*, and *n* becomes a number that is given each of its values. The loop variable is *start* +
-//! *step* times the turn. A condition whose room moves by whole steps of such a loop, *end* -
-//! *start* - *step* · *y* > 0, is *y* < *n*.
+//! A loop from *start* to *end* by *step* has *n* = ceil((*end* - *start*) / *step*) iterations. If
+//! *n* depends on a symbol, on the block or on the caller's memory, the checker rewrites the loop
+//! so that it counts from 0 to *n*, and proves the kernel for every *n*. The loop variable becomes
+//! *start* + *step* times the iteration. A condition *end* - *start* - *step* · *y* > 0 becomes *y*
+//! < *n*.
 //!
-//! A loop that holds nothing but another one, which turns as often as data says, is one loop with
-//! it: all turns of the inner one, one after the other. Neither variable has a value then.
+//! A loop whose body is nothing but another loop, with a trip count that data determines, is merged
+//! with that loop: all iterations of the inner loop, one after another. Neither loop variable has a
+//! known value then.
 
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::prove::Assumptions;
@@ -18,42 +18,42 @@ use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtId, StmtKind, VarKind};
 use rustc_hash::FxHashMap;
 
-/// A number of turns.
+/// A trip count that is treated as a free number.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Number {
     pub(crate) id: ExprId,
     pub(crate) least: i64,
     pub(crate) most: Option<i64>,
-    /// Loops around those that turn so often, which do so a number of times, too.
+    /// The number of enclosing loops with free trip counts.
     depth: usize,
 }
 
-/// How the loops of a kernel turn.
+/// The rewritten loops of a kernel.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns {
-    /// Of loops, by the key of the statement: what counts the turns, and how many there are.
+pub(crate) struct TripCounts {
+    /// For each loop: the variable that counts its iterations, and its trip count.
     loops: FxHashMap<StmtId, (VarId, Dim)>,
-    /// Conditions in other words.
+    /// The rewritten conditions.
     conditions: FxHashMap<StmtId, Vec<Condition>>,
-    /// What loop variables are; none where that is not known.
+    /// The loop variables as expressions of iterations; none if the value is unknown.
     variables: FxHashMap<VarId, Option<Dim>>,
     pub(crate) numbers: Vec<Number>,
 }
 
 type Condition = (Dim, CmpOp, Dim);
 
-/// What a loop has before it at its beginning: from start to end, by a step, in so many turns.
+/// The distance from start to end of a loop, its step and its trip count.
 struct Room {
     room: Dim,
     step: i64,
     n: Dim,
 }
 
-impl Turns {
-    /// The turns of a kernel's loops; none where a number of turns differs from turn to turn of a
-    /// loop around, or among the blocks of a cluster.
-    pub(crate) fn of(p: &Program, kernel: SpecId, cluster: i64) -> Option<Turns> {
-        let mut out = Turns::default();
+impl TripCounts {
+    /// Rewrites the loops of a kernel. Returns none if a trip count differs between iterations of
+    /// an enclosing loop, or between the blocks of a cluster.
+    pub(crate) fn of(p: &Program, kernel: SpecId, cluster: i64) -> Option<TripCounts> {
+        let mut out = TripCounts::default();
         let mut rooms = vec![];
         let mut walk = p.walk_body(kernel);
         while let Some(step) = walk.next() {
@@ -75,7 +75,7 @@ impl Turns {
         Some(out)
     }
 
-    /// A loop as it is counted: variable; first value, end, step.
+    /// The variable of a loop after rewriting, and its first value, end and step.
     pub(crate) fn bounds(&self, stmt: &Stmt) -> Option<(VarId, (Dim, Dim, i64))> {
         let StmtKind::For { var, start, end, step, .. } = &stmt.kind else { return None };
         Some(match self.loops.get(&stmt.id) {
@@ -84,7 +84,7 @@ impl Turns {
         })
     }
 
-    /// A condition in other words, where there are any.
+    /// The rewritten condition of a statement, or else `cond`.
     pub(crate) fn condition_of<'a>(
         &'a self,
         stmt: &Stmt,
@@ -93,29 +93,29 @@ impl Turns {
         self.conditions.get(&stmt.id).map_or(cond, Vec::as_slice)
     }
 
-    /// What a loop variable is, where it does not count itself; none within where that is not
-    /// known.
+    /// The expression of a loop variable that was rewritten. The inner option is none if the value
+    /// is unknown.
     pub(crate) fn variable(&self, var: VarId) -> Option<Option<Dim>> {
         self.variables.get(&var).copied()
     }
 
-    /// Whether a variable counts the turns of a loop.
+    /// Whether a variable counts the iterations of a rewritten loop.
     pub(crate) fn counts(&self, var: VarId) -> bool {
         self.loops.values().any(|(turn, _)| *turn == var)
     }
 
-    /// Whether what counts turns counts so many.
-    pub(crate) fn turns_by(&self, var: VarId, id: ExprId) -> bool {
+    /// Whether a variable counts the iterations of a loop with this trip count.
+    pub(crate) fn counts_to(&self, var: VarId, id: ExprId) -> bool {
         let of = |(turn, n): &(VarId, Dim)| *turn == var && matches!(n, Dim::Expr(e) if *e == id);
         self.loops.values().any(of)
     }
 
-    /// Whether an expression is a number of turns.
+    /// Whether an expression is a free trip count.
     pub(crate) fn is_number(&self, dim: Dim) -> bool {
         self.numbers.iter().any(|n| dim == Dim::Expr(n.id))
     }
 
-    /// The two numbers of a nest: that of the outer loops, and that of the loops within them.
+    /// The two trip counts of a nest: that of the outer and that of the inner loops.
     pub(crate) fn nested(&self) -> Option<(Number, Number)> {
         let [a, b] = self.numbers[..] else { return None };
         match a.depth.cmp(&b.depth) {
@@ -125,7 +125,7 @@ impl Turns {
         }
     }
 
-    /// An expression over the block, threads, symbols and turns.
+    /// Rewrites an expression in terms of the block, threads, symbols and iterations.
     pub(crate) fn rooted(&self, p: &Program, dim: Dim) -> Option<Dim> {
         self.rooted_at(p, dim, 0)
     }
@@ -179,8 +179,8 @@ impl Turns {
             self.variables.insert(*other, None);
             self.variables.insert(*var, None);
             let counted = self.loops.insert(outer.id, (once, Dim::Const(1)));
-            // The number of turns of the outer loop does not matter any more, unless others turn as
-            // often.
+            // The trip count of the outer loop no longer matters, unless other loops have the same
+            // trip count.
             if let Some((_, Dim::Expr(id))) = counted {
                 let others = self.loops.values().any(|(_, n)| *n == Dim::Expr(id));
                 self.numbers.retain(|n| others || n.id != id);
@@ -189,7 +189,7 @@ impl Turns {
             return self.number(arena, n, self.depth(around));
         }
         let n = arena.ceil_div(room, Dim::Const(*step)).ok()?;
-        // Where it may be below zero, a number stands for it that is not.
+        // If the expression may be negative, a fresh variable that is not negative replaces it.
         let n = match is_natural(arena, n, &Assumptions::default()) {
             true => n,
             false => match rooms.iter().find(|of| (of.room, of.step) == (room, *step)) {
@@ -204,7 +204,7 @@ impl Turns {
         self.number(arena, n, self.depth(around))
     }
 
-    /// Loops around a statement that turn a number of times.
+    /// The number of enclosing loops with free trip counts.
     fn depth(&self, around: &[&Stmt]) -> usize {
         let is_counted = |s: &&&Stmt| matches!(self.loops.get(&s.id), Some((_, Dim::Expr(_))));
         around.iter().rev().skip(1).filter(is_counted).count()
@@ -222,7 +222,7 @@ impl Turns {
         Some(())
     }
 
-    /// A condition in the number of turns of a loop.
+    /// Rewrites a condition as a comparison with the trip count of a loop.
     fn condition(&self, p: &Program, (a, op, b): Condition, rooms: &[Room]) -> Option<Condition> {
         let arena = &p.arena;
         let (from, to, holds) = match op {
@@ -243,8 +243,9 @@ impl Turns {
     }
 }
 
-/// Whether the blocks of a cluster have as many turns of a loop with such a room at its beginning:
-/// it is a multiple of the cluster's size less the block, and so is the step.
+/// Whether the blocks of a cluster execute the same number of iterations of a loop with this room:
+/// the room is a multiple of the cluster size less the block index, and the step is a multiple of
+/// the cluster size.
 fn is_common(p: &Program, room: Dim, step: i64, cluster: i64) -> bool {
     let arena = &p.arena;
     let blocks = arena.vars_of(room).into_iter().filter(|v| is_block(p, *v));
@@ -267,18 +268,18 @@ enum Root {
     /// An integer of the caller's memory.
     Data,
     Thread,
-    /// What differs from turn to turn of a loop.
+    /// A value that differs between iterations of a loop.
     Turn,
 }
 
-/// The sources that an expression depends on.
+/// The sources of an expression's value.
 fn roots(p: &Program, dim: Dim, depth: usize) -> Vec<Root> {
     let of = |v: VarId| match p.vars.get(&v) {
         Some(VarKind::Block(_)) => vec![Root::Block],
         Some(VarKind::Symbol) => vec![Root::Symbol],
         Some(VarKind::Thread(_)) => vec![Root::Thread],
         Some(VarKind::Index(of)) if depth < 64 => roots(p, *of, depth + 1),
-        // The same for a block as long as its place is.
+        // The integer is the same for all threads of a block if its index is.
         Some(VarKind::Element(tensor)) if depth < 64 => {
             let place = roots(p, p.tensors[*tensor].offset, depth + 1);
             [&place[..], &[Root::Symbol, Root::Data]].concat()
@@ -291,7 +292,7 @@ fn roots(p: &Program, dim: Dim, depth: usize) -> Vec<Root> {
     p.vars_in(dim).into_iter().flat_map(of).collect()
 }
 
-/// Whether an expression differs from block to block.
+/// Whether an expression differs between blocks.
 pub(crate) fn is_of_block(p: &Program, dim: Dim) -> bool {
     roots(p, dim, 0).contains(&Root::Block)
 }

@@ -1,11 +1,11 @@
-//! Sub-specs with parameters, written out where they are used.
+//! Sub-specs with parameters, expanded where they are used.
 
 use carbyne_ir::diag::Code;
 use carbyne_ir::resolve::elaborate;
 use carbyne_ir::{limits, text};
 use std::fmt::Write;
 
-/// The text of what a module is written out to, which is written out to itself.
+/// The expanded text of a module. Checks that expanding it again does not change it.
 fn written_out(src: &str) -> String {
     let module = text::parse(src).unwrap();
     assert_eq!(text::parse(&text::print(&module)).unwrap(), module, "prints as it reads");
@@ -15,7 +15,7 @@ fn written_out(src: &str) -> String {
     written
 }
 
-/// The first error of a module, and where its first other place is.
+/// The code and message of the first error of a module.
 fn refused(src: &str) -> (Code, String) {
     let errors = text::parse(src).and_then(|m| elaborate(&m, src).map(|_| ())).unwrap_err();
     let first = errors.iter().next().unwrap();
@@ -23,7 +23,7 @@ fn refused(src: &str) -> (Code, String) {
     (first.code, first.message.clone())
 }
 
-/// A kernel of 32 threads with this body, behind these definitions.
+/// A kernel of 32 threads with this body, after these definitions.
 fn kernel(defs: &str, body: &str) -> String {
     format!(
         "carbyne 2\n%A:[8,64].f32.GL\n%B:[8,64].f32.GL\n{defs}\n\
@@ -58,7 +58,7 @@ fn names_in_scope_are_not_hidden() {
 
 #[test]
 fn operands_are_exchanged_at_once() {
-    // Formal names are those of the operands, the other way round.
+    // The formal operands have the names of the operands, exchanged.
     let defs = "def @f[N, M] (%a, %c) -> (%y:[N,M].f32) { %y = %c - %a }\n\
                 def @g[M, N] (%c, %a) -> (%y:[M,N].f32) { @f[M, N] (%a, %c) -> (%y) }";
     let body = format!("{ROW}%c = %a * 2.0\n@g[1, 64] (%a, %c) -> (%b)\n{BACK}");
@@ -70,7 +70,8 @@ fn operands_are_exchanged_at_once() {
 #[test]
 fn types_and_numbers_are_given() {
     let defs = "def @f[N, F, T:type] (%x:[1,N].f32, %s) -> (%y:[1,N].T) {\n\
-                Allocate %t:[1,N].T.RF{?}\n%t = cast(%x * %s + F, T)\n%u:T = move(%t)\n%y = %u * %t\n}";
+                Allocate %t:[1,N].T.RF{?}\n%t = cast(%x * %s + F, T)\n\
+                %u:T = move(%t)\n%y = %u * %t\n}";
     let body = format!(
         "{ROW}@f[64, 1.0 / 4, f16] (%a, -2.0) -> (%c)\n@f[64, -1, f32] (%a, 8) -> (%b)\n\
                  %d = cast(%c, f32)\n%b = %b + %d\n{BACK}"
@@ -85,7 +86,7 @@ fn types_and_numbers_are_given() {
     ] {
         assert!(written.contains(part), "`{part}` in\n{written}");
     }
-    // A cast to what it is already is none.
+    // A cast to the type of its operand becomes a move.
     assert_eq!(written.matches("UnaryPointwise.cast").count(), 2, "{written}");
 }
 
@@ -133,7 +134,7 @@ fn unused_definitions_are_checked() {
 
 #[test]
 fn what_is_written_out_is_bounded() {
-    // Each uses the one above twice.
+    // Each sub-spec uses the preceding one twice.
     let mut defs = "def @f0 (%x) -> (%y) { %y = %x + 1.0\n%y = %y + %x }\n".to_owned();
     for i in 1..30 {
         let j = i - 1;
@@ -143,7 +144,7 @@ fn what_is_written_out_is_bounded() {
     let body = format!("{ROW}%b = %a + 1.0\n@f29 (%a) -> (%b)\n{BACK}");
     let (code, message) = refused(&kernel(&defs, &body));
     assert_eq!(code, Code::SubSpec, "{message}");
-    // Numbers double.
+    // Numbers that double.
     let mut defs =
         "def @f0[N] (%x) -> (%y) { %y = %x.tile([1,64 + (N - N)])[0, 0] + 1.0 }\n".to_owned();
     for i in 1..30 {
@@ -155,7 +156,7 @@ fn what_is_written_out_is_bounded() {
         refused(&kernel(&defs, &body)).0,
         Code::ExprTooLong | Code::Overflow | Code::SubSpec
     ));
-    // A long chain.
+    // A long chain of uses.
     let mut defs = "def @f0 (%x) -> (%y) { %y = %x + 1.0 }\n".to_owned();
     for i in 1..=limits::MAX_CALLS {
         let j = i - 1;
@@ -170,7 +171,8 @@ fn what_is_written_out_is_bounded() {
 fn heads_declare_threads_for_their_kernel() {
     let one = |name: &str, n: u32, more: &str| {
         format!(
-            "Spec @{name} <<<#grid:[@i < {n}, 2], #cta:[32]>>> (%A) -> (%B) {{\n#w = #cta.tile([8])\n\
+            "Spec @{name} <<<#grid:[@i < {n}, 2], #cta:[32]>>> (%A) -> (%B) {{\n\
+             #w = #cta.tile([8])\n\
              {more}%t = %A * 2.0\n%B = cast(%t, f16)\nMove <<<#grid, #cta>>> (%B) -> (%B)\n}}\n"
         )
     };
@@ -185,13 +187,13 @@ fn heads_declare_threads_for_their_kernel() {
     ] {
         assert!(written.contains(part), "`{part}` in\n{written}");
     }
-    // Unknown behind its kernel, and not hidden by its body.
+    // A head's threads are unknown after its kernel, and its body cannot hide them.
     let behind = format!("{head}{}Move <<<#grid, #cta>>> (%A) -> (%A)\n", one("a", 8, ""));
     assert_eq!(refused(&behind).0, Code::UnknownName);
     let twice = one("b", 8, "#grid = #cta.tile([4])\n");
     let (code, message) = refused(&format!("{head}{}{twice}", one("a", 8, "")));
     assert_eq!((code, message.as_str()), (Code::Redefined, "`#grid` is defined twice"));
-    // What the top level declares is not hidden, either.
+    // A head cannot hide declarations of the top level, either.
     let top = format!("{head}#grid:[8].block\n{}", one("a", 8, ""));
     assert_eq!(refused(&top).0, Code::Redefined);
 }

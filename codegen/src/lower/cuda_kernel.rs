@@ -1,4 +1,5 @@
-//! A kernel as it is handed to who launches it, and its parts before they are a text.
+//! A printed kernel with the data that a launcher needs, and the parts of a kernel before it is
+//! printed.
 
 use super::helper::Helper;
 use crate::cpp::ast::Item;
@@ -11,22 +12,23 @@ use std::collections::BTreeSet;
 /// A printed kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CudaKernel {
-    /// Its name in the object file: that of its spec, or near it where C++ or CUDA has the name
-    /// already.
+    /// The name in the object file: the name of the spec, or a similar one if C++ or CUDA reserves
+    /// that name.
     pub name: String,
-    /// The name of its spec, if it has one.
+    /// The name of the spec, if any.
     pub spec: Option<String>,
-    /// One self-contained file; empty for a kernel of [`print_kernels`](crate::print_kernels).
+    /// A self-contained file; empty for a kernel of [`print_kernels`](crate::print_kernels).
     pub source: String,
-    /// Dynamic shared memory to launch with, in bytes.
+    /// The bytes of dynamic shared memory of a launch.
     pub smem_bytes: i64,
-    /// Blocks to launch; an expression of the program's arena where it depends on symbols.
+    /// The number of blocks, as an expression of the program's arena.
     pub grid: Dim,
-    /// Threads of a block.
+    /// The number of threads of a block.
     pub block: i64,
-    /// Blocks of a cluster; 1 where there are none. The kernel says it itself.
+    /// The number of blocks of a cluster; 1 without clusters. The kernel declares it, so that a
+    /// launcher need not pass it.
     pub cluster: i64,
-    /// Parameters in order.
+    /// The parameters in order.
     pub params: Vec<Param>,
 }
 
@@ -35,36 +37,36 @@ pub struct CudaKernel {
 pub enum Param {
     /// A pointer to global memory.
     Pointer {
-        /// Its name in the source.
+        /// The name in the source.
         name: String,
-        /// The buffer that it points to.
+        /// The buffer to which it points.
         buffer: BufferId,
-        /// Type of the elements.
+        /// The type of the elements.
         scalar: Scalar,
         /// Whether the kernel writes through it.
         written: bool,
     },
-    /// A number of the caller.
+    /// A number that the caller passes.
     Scalar {
-        /// Its name in the source.
+        /// The name in the source.
         name: String,
-        /// The program's buffer that holds it.
+        /// The buffer of the program that holds the number.
         buffer: BufferId,
-        /// Its type.
+        /// The type.
         scalar: Scalar,
     },
-    /// An encoded tensor map, 128 bytes.
+    /// An encoded tensor map of 128 bytes.
     TensorMap {
-        /// Its name in the source.
+        /// The name in the source.
         name: String,
-        /// The buffer that it describes.
+        /// The buffer that the map describes.
         buffer: BufferId,
-        /// The arguments of its encoder.
+        /// The arguments of the encoder.
         map: MapDescription,
     },
     /// A symbolic size.
     Symbol {
-        /// Its name in the source.
+        /// The name in the source.
         name: String,
         /// The variable.
         var: VarId,
@@ -74,7 +76,7 @@ pub enum Param {
 }
 
 impl Param {
-    /// The buffer that it points to, holds or describes.
+    /// The buffer of a pointer, number or tensor map.
     #[must_use]
     pub fn buffer(&self) -> Option<BufferId> {
         match self {
@@ -85,9 +87,9 @@ impl Param {
     }
 }
 
-/// A kernel and what it needs, before it is a text.
+/// The parts of a kernel before it is printed.
 pub(super) struct Parts {
-    /// Without its source.
+    /// The kernel without its source.
     pub(super) kernel: CudaKernel,
     pub(super) head: Item,
     pub(super) function: Item,

@@ -1,5 +1,6 @@
-//! Entries of `[..]` that are no plain index, and `.iota`: ranges of a mode, coordinates that stand
-//! in a tensor, and coordinates as elements.
+//! Ranges and gathers, the entries of `[..]` that are not plain indices, and `.iota`, which makes
+//! coordinates the elements of a tensor. In a gather, a tensor of integers contains the coordinates
+//! of a mode.
 
 use super::exprs::{overflow, refused};
 use super::tensors::{count, replace_outermost};
@@ -14,13 +15,13 @@ use crate::scalar::{Memory, Scalar};
 use crate::span::Span;
 use crate::tuple::IntTuple;
 
-/// What is left of a level: where it begins, and each mode that stays with the tensor that indexes
-/// it.
+/// The rest of a level after indexing: its offset, and the kept modes, each with the tensor that
+/// indexes it.
 type Entries<'a> = (Dim, Vec<(Layout<Dim>, Option<&'a ast::Name>)>);
 
 impl Resolver {
-    /// The coordinate of each element along a mode of the outermost level, as a tensor that lies
-    /// nowhere.
+    /// Replaces a tensor by the coordinates of its elements along a mode of the outermost level.
+    /// The new tensor is computed and has no memory.
     pub(super) fn coordinates_of(
         &mut self,
         t: &mut Tensor,
@@ -32,28 +33,25 @@ impl Resolver {
         let modes = level.modes();
         let Some(mode) = usize::try_from(axis).ok().and_then(|a| modes.get(a)) else {
             return fail(
-                Diagnostic::new(Code::WrongRank, span, format!("there is no mode {axis}"))
+                Diagnostic::new(Code::WrongRank, span, format!("mode {axis} does not exist"))
                     .label(format!("the outermost level is {}", level.display_in(&self.p.arena)))
                     .help("name a mode of the tensor, counted from 0"),
             );
         };
         if t.levels.len() > 1 {
             return fail(
-                Diagnostic::new(Code::WrongRank, span, "coordinates in a tensor of tiles")
+                Diagnostic::new(Code::WrongRank, span, "`.iota` of a tensor of tiles")
                     .label(format!("it has {} levels", t.levels.len()))
-                    .help("take `.iota(axis)` before `.tile`, or of one tile"),
+                    .help("apply `.iota(axis)` before `.tile`, or to one tile"),
             );
         }
         let cx = &self.p.arena;
         let size = mode.size_in(cx).map_err(|e| overflow(span, &e))?;
         if self.p.arena.range(size).1.is_none_or(|n| n > i64::from(i32::MAX)) {
             return fail(
-                Diagnostic::new(Code::TooLarge, span, "coordinates that do not fit i32")
+                Diagnostic::new(Code::TooLarge, span, "the coordinates do not fit i32")
                     .label(format!("the mode has {} elements", cx.display(size)))
-                    .help(format!(
-                        "{}, or take the coordinates of a tile",
-                        self.bound_wanted(&[size])
-                    )),
+                    .help(format!("{}, or apply `.iota` to a tile", self.bound_wanted(&[size]))),
             );
         }
         let mut counted = vec![];
@@ -64,7 +62,7 @@ impl Resolver {
             });
         }
         let counted = self.joined(&counted, span)?;
-        // Coordinates of coordinates count in the same tensor.
+        // Repeated `.iota` counts in the original tensor.
         let name = self.p.buffers[t.buffer].name.split(".iota").next().unwrap_or_default();
         let name = format!("{name}.iota({axis})");
         let buffer = Buffer {
@@ -102,7 +100,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// `[%rows, 0..64, @i]`
+    /// Applies `[%rows, 0..64, @i]`.
     pub(super) fn picked(
         &mut self,
         t: &mut Tensor,
@@ -112,7 +110,7 @@ impl Resolver {
         let (offset, entries) = self.entries(t.levels.first(), picks, span)?;
         t.offset = Dim::add(&self.p.arena, t.offset, offset).map_err(|e| overflow(span, &e))?;
         let (mut modes, from): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
-        // Bounds go the same way.
+        // Apply the same entries to the bounds.
         let mut of_bounds = vec![];
         for bound in &mut t.bounds {
             let (at, entries) = self.entries(bound.levels.first(), picks, span)?;
@@ -124,8 +122,8 @@ impl Resolver {
         let first = gathered.next();
         if gathered.next().is_some() {
             return fail(
-                Diagnostic::new(Code::DataIndex, span, "two modes are indexed by tensors")
-                    .label("one may be")
+                Diagnostic::new(Code::DataIndex, span, "tensors index two modes")
+                    .label("a tensor may index one mode only")
                     .help("combine the coordinates in one tensor of integers"),
             );
         }
@@ -143,8 +141,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// What the bounds of a view are where mode `i` of it is found through a tensor, whose own
-    /// bounds it has then.
+    /// Updates the bounds of a view for a gather along mode `i`. The view also gets the bounds of
+    /// the indexing tensor.
     fn gathered_bounds(
         &self,
         t: &mut Tensor,
@@ -156,7 +154,7 @@ impl Resolver {
     ) -> Fallible<()> {
         let index = self.tensor_named(&name.text, name.span)?;
         let index = &self.p.tensors[index];
-        // The mode that took its place; none where the tensor is one coordinate.
+        // The mode that replaces mode `i`; `None` if the index is a single coordinate.
         let own = index.levels.iter().flat_map(Layout::modes).next();
         for bound in of_bounds.iter_mut() {
             let moves =
@@ -166,10 +164,10 @@ impl Resolver {
                     Diagnostic::new(
                         Code::DataIndex,
                         name.span,
-                        "tiles of the indexed mode reach over its end",
+                        "the indexed mode has partial tiles",
                     )
-                    .label("which elements there are depends on the coordinates")
-                    .help("index the tensor before it is tiled"),
+                    .label("the coordinates would determine which elements exist")
+                    .help("index the tensor before tiling it"),
                 );
             }
             match &own {
@@ -196,7 +194,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// The ranges that entries take of a level.
+    /// The ranges among the entries.
     pub(super) fn ranges(
         &self,
         level: Option<&Layout<Dim>>,
@@ -213,7 +211,7 @@ impl Resolver {
         Ok(ranges)
     }
 
-    /// Plain indices and ranges taken of a level; modes that a tensor indexes stay whole.
+    /// Applies plain indices and ranges to a level. Modes that a tensor indexes stay complete.
     pub(super) fn entries<'a>(
         &self,
         level: Option<&Layout<Dim>>,
@@ -244,7 +242,7 @@ impl Resolver {
         Ok((offset, entries))
     }
 
-    /// The part of a mode from `from` to below `to`, and where it begins.
+    /// The part of a mode from `from` to `to` (exclusive), and its offset.
     fn ranged(&self, mode: &Layout<Dim>, from: &Expr, to: &Expr) -> Fallible<(Layout<Dim>, Dim)> {
         let span = from.span.to(to.span);
         let cx = &self.p.arena;
@@ -253,7 +251,7 @@ impl Resolver {
         let size = mode.size_in(cx).map_err(e)?;
         let n = Dim::sub(cx, last, first).map_err(e)?;
         let beyond = Dim::sub(cx, size, last).map_err(e)?;
-        // A range whose ends are not constants may be empty.
+        // A range may be empty if its ends are not constants.
         let least = i64::from(n.as_const().is_some());
         let known = |d: Dim, least: i64| cx.range(d).0.is_some_and(|lo| lo >= least);
         let begins = known(first, 0) || self.proves(Dim::Const(0), first, 0);
@@ -272,15 +270,15 @@ impl Resolver {
             .collect();
             let help = match (first, last, size) {
                 (Dim::Const(_), Dim::Const(_), Dim::Const(_)) => {
-                    "begin at 0 or more, end behind the beginning, and within the mode".to_owned()
+                    "start at 0 or more, and end after the start and within the mode".to_owned()
                 }
                 _ => {
                     let splits = self.splits_wanted(first, last, size).filter(|_| !rises);
                     let back = Dim::sub(cx, first, last).map_err(e)?;
-                    let ask = format!("ask with an `if ({}) {{`", asked.join(" && "));
+                    let ask = format!("add a condition, `if ({}) {{`", asked.join(" && "));
                     match splits {
                         None if !rises && known(back, 0) => {
-                            format!("exchange the ends, `{to}..{from}`")
+                            format!("exchange the ends: `{to}..{from}`")
                         }
                         Some(declare) => format!("{declare}; or {ask}"),
                         None if ends => ask,
@@ -295,13 +293,14 @@ impl Resolver {
                 Diagnostic::new(
                     Code::IndexRange,
                     span,
-                    format!("the range is not known to lie in 0..{}", show(size)),
+                    format!("cannot prove that the range is in 0..{}", show(size)),
                 )
-                .label(format!("from {from} to below {to}{}", self.of_elements(&[first, last])))
+                .label(format!("from {from} to {to}{}", self.of_elements(&[first, last])))
                 .help(help),
             );
         }
-        // What is proven of the ends the range of their difference need not say.
+        // A proof about the ends does not change the bounds of their difference; `max` makes them
+        // known.
         let n = if known(n, least) { n } else { Dim::max(cx, n, Dim::Const(0)).map_err(e)? };
         let part = Layout::new_in(cx, IntTuple::Leaf(n), IntTuple::Leaf(Dim::Const(1)))
             .map_err(|e| refused(span, &e))?;
@@ -313,16 +312,16 @@ impl Resolver {
                 Diagnostic::new(
                     Code::LayoutRefused,
                     span,
-                    "the range cuts through a mode of several strides",
+                    "the range is part of a mode with several strides",
                 )
                 .label(format!("the mode is {}", mode.display_in(cx)))
-                .help("tile the mode first, and take whole tiles"),
+                .help("tile the mode first, and take complete tiles"),
             );
         }
         Ok((part, at))
     }
 
-    /// Makes mode `i` of `modes` one whose coordinates stand in the tensor `name`.
+    /// Applies a gather: the tensor `name` contains the coordinates of mode `i` of `modes`.
     fn gathered(
         &mut self,
         t: &mut Tensor,
@@ -340,14 +339,15 @@ impl Resolver {
         self.check_coordinates(&of, &modes[i], name, span)?;
         let stride = self.constant_stride(&modes[i], name)?;
         let most = self.largest_offset_beside(t, modes, i, name)?;
-        // An odd number of strides, so that positions suggest no alignment and no neighbors.
+        // An odd multiple of the stride, so that different coordinates are neither aligned nor
+        // adjacent.
         let times = (most / stride + 1).max(3) | 1;
         let unit = times.checked_mul(stride);
         let Some(unit) = unit else {
             return refuse_index(
                 name,
-                "the tensor is too large to be indexed by another",
-                format!("{most} elements belong to one coordinate"),
+                "the tensor is too large for an index by a tensor",
+                format!("one coordinate has {most} elements"),
                 "index a part of it",
             );
         };
@@ -357,8 +357,8 @@ impl Resolver {
             return refuse_index(
                 name,
                 format!("`%{}` has too many elements", of.name),
-                "or a size without an upper bound",
-                &format!("{}, or index by a part of it", self.bound_wanted(&[of.cosize])),
+                "or an extent has no upper bound",
+                &format!("{}, or use a part of it as the index", self.bound_wanted(&[of.cosize])),
             );
         };
         let scaled = |d: Dim| Dim::mul(cx, d, Dim::Const(unit)).map_err(|e| overflow(span, &e));
@@ -381,41 +381,42 @@ impl Resolver {
         Ok(())
     }
 
-    /// Refuses a tensor `t` that no tensor may index, and an `index` that may index none.
+    /// Refuses a tensor `t` that a tensor cannot index, and an `index` that is not a tensor of
+    /// coordinates.
     fn check_gather(&self, t: &Tensor, index: &Tensor, name: &ast::Name) -> Fallible<()> {
         let (from, of) = (&self.p.buffers[t.buffer], &self.p.buffers[index.buffer]);
         if !from.is_global() || from.gather.is_some() || t.map.is_some() {
             return refuse_index(
                 name,
-                format!("`%{}` cannot be indexed by a tensor", from.name),
+                format!("a tensor cannot index `%{}`", from.name),
                 match from.gather {
-                    Some(_) => "one of its modes is".to_owned(),
-                    None => "only tensors in GL are".to_owned(),
+                    Some(_) => "one of its modes is already indexed by a tensor".to_owned(),
+                    None => "it is not in GL".to_owned(),
                 },
-                "index the caller's tensor itself",
+                "index the tensor of the caller itself",
             );
         }
         if !is_of_integers(of) {
             return refuse_index(
                 name,
-                format!("`%{}` is no tensor of coordinates", of.name),
+                format!("`%{}` is not a tensor of coordinates", of.name),
                 format!("it is {} in {}", of.scalar, of.memory.map_or("no memory", Memory::as_str)),
-                "take integers in GL: `%rows:[64].i32.GL in 0..N`",
+                "use integers in GL: `%rows:[64].i32.GL in 0..N`",
             );
         }
         let rank: usize = index.levels.iter().map(Layout::rank).sum();
         if rank > 1 {
             return refuse_index(
                 name,
-                format!("`%{}` has {} where a coordinate is due", of.name, count(rank, "mode")),
-                "of one mode, or of none",
+                format!("`%{}` has {}; an index has at most one", of.name, count(rank, "mode")),
+                "used as an index",
                 "index it down to one mode",
             );
         }
         Ok(())
     }
 
-    /// Refuses coordinates that are not known to lie in `mode`.
+    /// Refuses coordinates that may be outside of `mode`.
     fn check_coordinates(
         &self,
         of: &Buffer,
@@ -431,12 +432,12 @@ impl Resolver {
                 Diagnostic::new(
                     Code::DataIndex,
                     name.span,
-                    format!("the elements of `%{}` are not known to be below {n}", of.name),
+                    format!("cannot prove that the elements of `%{}` are below {n}", of.name),
                 )
-                .label(format!("indexes a mode of {n}"))
+                .label(format!("they index a mode of extent {n}"))
                 .related(of.span, "declared here")
                 .help(format!(
-                    "declare what they are: `%{}:[..].{}.GL in 0..{n}`",
+                    "declare their range: `%{}:[..].{}.GL in 0..{n}`",
                     of.name, of.scalar
                 )),
             );
@@ -444,21 +445,21 @@ impl Resolver {
         Ok(())
     }
 
-    /// The stride of a mode that a tensor may index.
+    /// The stride of a mode that a tensor indexes.
     fn constant_stride(&self, mode: &Layout<Dim>, name: &ast::Name) -> Fallible<i64> {
         match (mode.stride().flatten().as_slice(), mode.shape().flatten().len()) {
             (&[Dim::Const(s)], 1) if s > 0 => Ok(s),
             _ => refuse_index(
                 name,
-                "the mode is found by several strides, or by an unknown one",
-                format!("it is {}", mode.display_in(&self.p.arena)),
-                "index a mode of one constant stride",
+                "the indexed mode does not have one constant stride",
+                format!("the mode is {}", mode.display_in(&self.p.arena)),
+                "index a mode with one constant stride",
             ),
         }
     }
 
-    /// The largest offset within one coordinate of mode `i`, due to the other modes and the
-    /// beginning of the view.
+    /// The largest offset of an element relative to its coordinate in mode `i`, which results from
+    /// the other modes and the offset of the view.
     fn largest_offset_beside(
         &self,
         t: &Tensor,
@@ -478,24 +479,25 @@ impl Resolver {
             return refuse_index(
                 name,
                 "the other modes have no known extents",
-                "an extent without an upper bound",
+                "an extent has no upper bound",
                 &self.bound_wanted(&others_of(t, modes, i)),
             );
         };
         if lo < 0 {
             return refuse_index(
                 name,
-                "a padded view is indexed by a tensor",
-                format!("it begins before the first element of `%{from}`"),
+                "a tensor indexes a padded view",
+                format!("the view begins before the first element of `%{from}`"),
                 &format!(
-                    "index `%{from}` without `.pad`, or copy the padded view to a tensor in GL and index that"
+                    "index `%{from}` without `.pad`, or copy the padded view to a tensor in GL \
+                     and index that"
                 ),
             );
         }
         Ok(most)
     }
 
-    /// The buffer of this gather, made if there is none yet.
+    /// The buffer of this gather; created on first use.
     fn gather_buffer(&mut self, gather: Gather, cosize: i64, span: Span) -> BufferId {
         let known = self.p.buffers.iter().find(|(_, b)| b.gather == Some(gather));
         if let Some((id, _)) = known {
@@ -528,7 +530,7 @@ impl Resolver {
         id
     }
 
-    /// The upper bound of a symbol that numbers lack, as an action.
+    /// A help that asks for the missing upper bound of a symbol.
     pub(super) fn bound_wanted(&self, dims: &[Dim]) -> String {
         let cx = &self.p.arena;
         let unbounded = dims
@@ -537,12 +539,12 @@ impl Resolver {
             .map(|v| cx.var_info(v))
             .find(|info| info.hi.is_none());
         match unbounded {
-            Some(info) => format!("state how large it is at most, `where {} <= 65536`", info.name),
+            Some(info) => format!("state an upper bound, `where {} <= 65536`", info.name),
             None => "make it smaller".to_owned(),
         }
     }
 
-    /// Whether elements that lie in `range` are all coordinates of a mode of `size` elements.
+    /// Whether all integers in `range` are coordinates of a mode of `size` elements.
     pub(super) fn is_within(&self, range: Option<(Dim, Dim)>, size: Dim) -> bool {
         let cx = &self.p.arena;
         let known = |d: Dim| cx.range(d).0.is_some_and(|lo| lo >= 0);
@@ -550,7 +552,7 @@ impl Resolver {
     }
 }
 
-/// Refuses `name` as the index of a mode.
+/// The error for `name` as the index of a mode.
 fn refuse_index<T>(
     name: &ast::Name,
     message: impl Into<String>,
@@ -560,7 +562,7 @@ fn refuse_index<T>(
     fail(Diagnostic::new(Code::DataIndex, name.span, message).label(label).help(help))
 }
 
-/// What the offsets within one coordinate of mode `i` are made of.
+/// The extents and strides on which the offsets in one coordinate of mode `i` depend.
 fn others_of(t: &Tensor, modes: &[Layout<Dim>], i: usize) -> Vec<Dim> {
     let others = modes[..i].iter().chain(&modes[i + 1..]).chain(t.levels.iter().skip(1));
     let leaves =
@@ -568,7 +570,7 @@ fn others_of(t: &Tensor, modes: &[Layout<Dim>], i: usize) -> Vec<Dim> {
     leaves.chain([t.offset]).collect()
 }
 
-/// Whether a buffer holds integers of the caller that may be coordinates, or numbers.
+/// Whether a buffer has integers of the caller, which can be coordinates or numbers.
 pub(super) fn is_of_integers(of: &Buffer) -> bool {
     let integer = of.scalar.int_range().is_some() && of.scalar != Scalar::Bool;
     of.is_global() && of.gather.is_none() && integer

@@ -1,10 +1,10 @@
-//! Pointers that a loop moves on: where its asynchronous copies read.
+//! Pointers that loops advance, for the source addresses of asynchronous copies.
 //!
-//! Of such a copy a thread has nothing to do but to say the addresses. In a loop over `k`, the
-//! address in global memory is often a sum of what is known before the loop, a multiple of `k`, and
-//! what only variables of loops that are unrolled inside of it add. Then the first two are one
-//! pointer that is set before the loop and moved on at its end, and the rest are constants of the
-//! written-out loop: an addition at most, where the whole sum would be several.
+//! For such a copy, a thread only computes addresses. In a loop over `k`, an address in global
+//! memory is often the sum of values known before the loop, a multiple of `k`, and terms of
+//! unrolled loops inside. The first two become a pointer that is set before the loop and advanced
+//! at its end. The rest are constants of the unrolled loops. This takes at most one addition per
+//! address instead of several.
 
 use super::access::Values;
 use super::helper::Helper;
@@ -42,7 +42,7 @@ impl Lowering<'_> {
         self.advances.push(Advance { var, known, unrolled: HashSet::new(), pointers });
     }
 
-    /// Ends it: the statements before it, and those at the end of its body.
+    /// Ends the loop. Returns the statements before the loop, and those at the end of its body.
     pub(super) fn advanced(&mut self, start: Dim, step: i64) -> Fallible<(Vec<Stmt>, Vec<Stmt>)> {
         let (mut before, mut after) = (vec![], vec![]);
         let Some(of) = self.advances.pop() else { return Ok((before, after)) };
@@ -58,8 +58,8 @@ impl Lowering<'_> {
             before.push(Stmt::variable(ty, pointer.name.clone(), init));
             let by = grows.checked_mul(step).ok_or_else(|| {
                 errors::unprintable(
-                    "a loop that moves on beyond 64 bits".to_owned(),
-                    "make its step smaller",
+                    "a pointer advances by an amount beyond 64 bits".to_owned(),
+                    "make the step of the loop smaller",
                 )
             })?;
             let to = Expr::name(pointer.name);
@@ -68,7 +68,7 @@ impl Lowering<'_> {
         Ok((before, after))
     }
 
-    /// Begins a loop that is written out, in the scope around it.
+    /// Begins an unrolled loop, in the scope around it.
     pub(super) fn begin_bases(&mut self) {
         if self.bases.depth == 0 {
             self.bases = Bases { known: self.indices.bound(), ..Bases::default() };
@@ -76,7 +76,7 @@ impl Lowering<'_> {
         self.bases.depth += 1;
     }
 
-    /// Ends it: the statements before it.
+    /// Ends the unrolled loop. Returns the statements before it.
     pub(super) fn end_bases(&mut self) -> Fallible<Vec<Stmt>> {
         self.bases.depth = self.bases.depth.saturating_sub(1);
         if self.bases.depth > 0 {
@@ -91,9 +91,8 @@ impl Lowering<'_> {
         declared.collect()
     }
 
-    /// An element of an array in global memory as one behind a pointer that is set before the loops
-    /// that are written out; none where strides are constants, or the loops add nothing to its
-    /// index.
+    /// An element of an array in global memory, relative to a pointer that is set before the
+    /// unrolled loops. None if all strides are constant or if the loops add nothing to the index.
     pub(super) fn behind_base(&mut self, s: &Stored, index: Dim) -> Fallible<Option<Expr>> {
         let Dim::Expr(id) = index else { return Ok(None) };
         let Node::Linear { terms, .. } = self.p.arena.node(id) else { return Ok(None) };
@@ -128,7 +127,7 @@ impl Lowering<'_> {
         Ok(Some(Expr::name(name).at(self.index(rest)?)))
     }
 
-    /// Begins or ends a loop that is written out.
+    /// Begins or ends an unrolled loop.
     pub(super) fn unrolls(&mut self, var: VarId, begins: bool) {
         if let Some(of) = self.advances.last_mut() {
             if begins {
@@ -139,8 +138,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// An index as the part that only loops that are written out add to it, and the rest; none
-    /// where there is no such part.
+    /// Splits an index into the terms of unrolled loops and the rest; none if there are no such
+    /// terms.
     pub(super) fn written_out(&self, index: Dim) -> Option<(Dim, Dim)> {
         let of = self.advances.last()?;
         let Dim::Expr(id) = index else { return None };
@@ -160,8 +159,8 @@ impl Lowering<'_> {
         (part != Dim::Const(0)).then_some((part, rest))
     }
 
-    /// The address of values in global memory by a pointer that the loop around moves on, if that
-    /// can be.
+    /// The address of values in global memory, relative to a pointer that the enclosing loop
+    /// advances, if possible.
     pub(super) fn by_pointer(&mut self, v: &Values) -> Fallible<Option<Expr>> {
         let Some(&offset) = v.at.first() else { return Ok(None) };
         let s = &v.stored;
@@ -180,7 +179,7 @@ impl Lowering<'_> {
         let Some(n) = of.pointers.iter().position(|p| p.array == s.name) else { return Ok(None) };
         let (name, first) = match &of.pointers[n].used {
             Some((_, first, _)) => {
-                // The same but for a constant.
+                // The two indices may differ by a constant.
                 let apart = arena.sub(base, *first).map_err(errors::layout)?;
                 if apart.as_const().is_none() {
                     return Ok(None);
@@ -202,8 +201,8 @@ impl Lowering<'_> {
 }
 
 impl Advance {
-    /// What of an index is known before the loop or grows with its variable, and by how much it
-    /// does; none where something else than loops that are written out adds to it.
+    /// The part of an index that is known before the loop or grows with its variable, and the
+    /// growth. None if the index has any other terms than those of unrolled loops.
     fn moves(&self, p: &program::Program, index: Dim) -> Option<(Dim, i64)> {
         let Dim::Expr(id) = index else { return None };
         let Node::Linear { terms, constant } = p.arena.node(id) else { return None };

@@ -1,4 +1,9 @@
-//! Threads that are at one statement: where they are, and which of them are behind.
+//! Sets of threads that execute the same statement together.
+//!
+//! A [`Lockstep`] is the execution state of such a set: a stack of statement lists with a mask of
+//! active threads each (like the reconvergence stack of a SIMT processor), the values of loop
+//! variables, and the reason if the threads wait. Warps split off where their control flow differs,
+//! and join again at a common statement.
 
 use crate::expr::Env;
 use crate::steps::Steps;
@@ -8,7 +13,7 @@ use carbyne_ir::expr::VarId;
 use carbyne_ir::program::Stmt;
 use std::cmp::Ordering;
 
-/// A list of statements that is being executed.
+/// A list of statements that threads are executing.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame<'p> {
     pub(crate) stmts: &'p [Stmt],
@@ -17,12 +22,12 @@ pub(crate) struct Frame<'p> {
     pub(crate) kind: Kind<'p>,
 }
 
-/// What the list is the body of.
+/// The statement to which a list belongs.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind<'p> {
     Root,
     Body,
-    /// One side of a condition; the other one, if some lanes take that, comes later.
+    /// One side of a condition. `otherwise` is the other side, with the lanes that execute it next.
     Branch {
         second: bool,
         otherwise: Option<(&'p [Stmt], Mask)>,
@@ -36,33 +41,33 @@ pub(crate) enum Kind<'p> {
     },
 }
 
-/// Why threads do not go on.
+/// Whether threads can continue, or the reason why they wait.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Status {
     Ready,
-    /// For a phase.
+    /// The threads wait for a phase of an mbarrier, for the cluster barrier or for registers.
     Waits,
-    /// For all of these threads to arrive.
+    /// The threads wait until all threads of this mask arrive at the barrier.
     Barrier(Mask),
-    /// For others to come to this statement.
+    /// The threads wait until others reach the same statement.
     Meets,
 }
 
-/// Threads of one block at one statement.
+/// Threads of one block that are at the same statement.
 #[derive(Clone, Debug)]
-pub(crate) struct Strand<'p> {
+pub(crate) struct Lockstep<'p> {
     pub(crate) rank: usize,
     pub(crate) frames: Vec<Frame<'p>>,
     pub(crate) env: Env,
     pub(crate) status: Status,
 }
 
-impl<'p> Strand<'p> {
+impl<'p> Lockstep<'p> {
     pub(crate) fn mask(&self) -> Mask {
         self.frames.last().map_or(Mask::default(), |f| f.mask)
     }
 
-    /// All its threads, those included that are inactive for now.
+    /// All threads of the set, including those that are inactive for now.
     pub(crate) fn all(&self) -> Mask {
         self.frames.first().map_or(Mask::default(), |f| f.mask)
     }
@@ -77,14 +82,14 @@ impl<'p> Strand<'p> {
         }
     }
 
-    /// Goes on behind the statement whose inside it is in.
+    /// Leaves the innermost body and continues after its statement.
     pub(crate) fn leave(&mut self) {
         self.frames.pop();
         self.advance();
     }
 
-    /// Takes some of its warps apart; none where that would be all or nothing.
-    pub(crate) fn part(&mut self, warps: u32) -> Option<Strand<'p>> {
+    /// Splits off the threads of some warps. Returns none if all or no threads are in these warps.
+    pub(crate) fn part(&mut self, warps: u32) -> Option<Lockstep<'p>> {
         let mine = self.all().warps();
         if mine & warps == 0 || mine & !warps == 0 {
             return None;
@@ -106,7 +111,7 @@ impl<'p> Strand<'p> {
         }
     }
 
-    /// The variables of the loops that it is in.
+    /// The variables of the loops that contain the current statement.
     pub(crate) fn loops(&self) -> impl Iterator<Item = VarId> {
         self.frames.iter().filter_map(|f| match f.kind {
             Kind::Loop { var, .. } => Some(var),
@@ -114,8 +119,8 @@ impl<'p> Strand<'p> {
         })
     }
 
-    /// Which of two is behind.
-    pub(crate) fn compare(&self, other: &Strand<'_>) -> Ordering {
+    /// Compares the progress of two sets: the smaller one is behind.
+    pub(crate) fn compare(&self, other: &Lockstep<'_>) -> Ordering {
         for (a, b) in self.frames.iter().zip(&other.frames) {
             let order = match (&a.kind, &b.kind) {
                 (Kind::Loop { trip: a, .. }, Kind::Loop { trip: b, .. }) => a.cmp(b),
@@ -130,8 +135,8 @@ impl<'p> Strand<'p> {
         self.frames.len().cmp(&other.frames.len())
     }
 
-    /// Takes in the threads of a strand at the same statement.
-    pub(crate) fn join(&mut self, other: &Strand<'p>) {
+    /// Merges another set that is at the same statement.
+    pub(crate) fn join(&mut self, other: &Lockstep<'p>) {
         let theirs = other.all();
         for (mine, frame) in self.frames.iter_mut().zip(&other.frames) {
             mine.mask = mine.mask.or(&frame.mask);
@@ -162,7 +167,7 @@ impl<'p> Strand<'p> {
     }
 }
 
-/// What two have in common; nothing even where they differ.
+/// The common value of two steps; unknown if they differ.
 fn common(a: Steps, b: Steps) -> Steps {
     if a == b { a } else { Steps::UNKNOWN }
 }

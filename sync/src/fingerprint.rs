@@ -1,44 +1,52 @@
-//! What two states have in common from which the same follows: a fingerprint without absolute
-//! times.
+//! Fingerprints of checker states, from which absolute times are removed.
 //!
-//! A time matters only by which clocks have come to it. So of each time of each agent it is noted
-//! which clocks have, and whether it is now; clocks need nothing else, as times to come are later
-//! than what any of them shows.
+//! Two states with equal fingerprints lead to the same future. The absolute time of a clock entry
+//! does not matter for this: only which clocks have reached the time matters. So a fingerprint
+//! contains, for each time of each agent, the set of clocks that have reached the time, and whether
+//! the time is the current one. Future times are later than all of these, so the clocks contribute
+//! nothing else.
 
 use crate::clock::{Agent, Clock};
 use rustc_hash::FxHashMap;
 
-/// A fingerprint of a state.
+/// The 128-bit fingerprint of a state.
 pub(crate) type Fingerprint = (u64, u64);
 
-/// Odd numbers without a pattern.
+/// Odd constants without a pattern.
 const KEYS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f];
 
-/// Both halves of the product.
+/// Mixes both halves of the product.
 fn mix(word: u64, key: u64) -> u64 {
     let product = u128::from(word) * u128::from(key);
     (product as u64 ^ (product >> 64) as u64).wrapping_add(key.rotate_left(17))
 }
 
-/// What collects it.
-pub(crate) struct Print<'c> {
+/// Collects the words of a fingerprint.
+pub(crate) struct Fingerprinter<'c> {
     hash: [u64; 2],
     clocks: Vec<&'c Clock>,
     converged: Vec<(Agent, u32)>,
-    /// Of agents the time or the phase that it is now.
+    /// The current time or phase of each agent.
     now: FxHashMap<Agent, u32>,
     known: FxHashMap<(Agent, u32), u64>,
-    /// The last time that was looked for.
+    /// The last time that was looked up, with its mark.
     last: ((Agent, u32), u64),
 }
 
-impl<'c> Print<'c> {
+impl<'c> Fingerprinter<'c> {
     pub(crate) fn new(
         clocks: Vec<&'c Clock>,
         converged: Vec<(Agent, u32)>,
         now: FxHashMap<Agent, u32>,
     ) -> Self {
-        Print { hash: KEYS, clocks, converged, now, known: FxHashMap::default(), last: ((0, 0), 0) }
+        Fingerprinter {
+            hash: KEYS,
+            clocks,
+            converged,
+            now,
+            known: FxHashMap::default(),
+            last: ((0, 0), 0),
+        }
     }
 
     pub(crate) fn words(&mut self, words: &[u64]) {
@@ -52,7 +60,7 @@ impl<'c> Print<'c> {
         threads.iter().for_each(|t| self.words(&[u64::from(*t)]));
     }
 
-    /// A time of an agent; none where it is 0.
+    /// Adds a time of an agent; 0 means no time.
     pub(crate) fn time(&mut self, agent: Agent, time: u32) {
         let key = (agent, time);
         if time > 0 && self.last.0 != key {
@@ -70,7 +78,7 @@ impl<'c> Print<'c> {
         self.words(&[mark]);
     }
 
-    /// Which clocks have come to it, and how far ahead it is.
+    /// A hash of the clocks that have reached a time, and of its distance to the current time.
     fn mark(&self, agent: Agent, time: u32) -> u64 {
         let now = self.now.get(&agent).copied().unwrap_or(0);
         let mut hash = mix(u64::from(agent) ^ KEYS[1], KEYS[0]);

@@ -1,4 +1,4 @@
-//! What is wrong where no thread can go on, and where all have come to their ends.
+//! Checks at the end of a kernel, and errors if no thread can continue.
 
 use super::*;
 use crate::clocks::Class;
@@ -7,7 +7,7 @@ use carbyne_ir::program::walk::Step as WalkStep;
 use std::collections::HashSet;
 
 impl<'p, 'a> Machine<'p, 'a> {
-    /// What is over before blocks end: notes by what.
+    /// Records the waits that complete asynchronous work before its block ends.
     fn keep_ends(&mut self) {
         let Machine { clocks, pairs, .. } = self;
         for class in &clocks.classes {
@@ -24,8 +24,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// Accesses to other blocks' shared memory that may be made when these have ended; of the
-    /// others notes by what they are not.
+    /// Accesses to the shared memory of other blocks that may happen after those blocks have ended.
+    /// For the other accesses, records the statements that prevent this.
     fn remote_ends(&mut self) -> Vec<u32> {
         let Machine { clocks, pairs, remote, .. } = self;
         let (mut seen, mut late) = (HashSet::new(), vec![]);
@@ -54,7 +54,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             (
                 Engine::Copies,
                 false,
-                "the block may end while an asynchronous copy to its shared memory is under way",
+                "the block may end while an asynchronous copy to its shared memory is in flight",
                 "write `async.commit` and `async.wait(0)` before the end",
             ),
             (
@@ -79,10 +79,14 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         for m in &self.mbarriers {
             if let Some(site) = m.unwaited {
-                left.push((site, "the block may end while a copy to its shared memory is under way, for whose phase nobody waits", "write `mbarrier.wait` for its phase before the end"));
+                let what = "the block may end while a copy to its shared memory is in flight: no \
+                            thread waits for its phase";
+                left.push((site, what, "write `mbarrier.wait` for its phase before the end"));
             } else if m.current.bytes.is_some() && m.bytes != 0 {
                 let site = m.current.bytes.unwrap_or(0);
-                left.push((site, "the last phase of an mbarrier is not complete: bytes are missing, or none expected", "compare the bytes of `mbarrier.expect` with the copies"));
+                let what = "the last phase of an mbarrier is not complete: its copies bring \
+                    another number of bytes than `mbarrier.expect` states";
+                left.push((site, what, "make `mbarrier.expect` state the bytes of the copies"));
             }
         }
         self.unwaited();
@@ -101,9 +105,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(())
     }
 
-    /// Nobody can go on.
+    /// Reports that no thread can continue.
     pub(super) fn stuck(&mut self) -> Goes<()> {
-        let mut all = std::mem::take(&mut self.strands);
+        let mut all = std::mem::take(&mut self.locksteps);
         all.sort_by(|a, b| a.compare(b).then(a.rank.cmp(&b.rank)));
         let sites: Vec<Option<u32>> =
             all.iter().map(|s| s.stmt().map(|stmt| self.plan.site(stmt))).collect();
@@ -116,30 +120,31 @@ impl<'p, 'a> Machine<'p, 'a> {
                 Status::Barrier(named) => {
                     let (absent, help) = (
                         named.without(&s.mask()),
-                        "let all of them come to it, or name those that do",
+                        "let all named threads reach the barrier, or name only those that do",
                     );
                     let there =
-                        |o: &Strand<'_>| o.rank == s.rank && !o.all().and(&absent).is_empty();
+                        |o: &Lockstep<'_>| o.rank == s.rank && !o.all().and(&absent).is_empty();
                     let at =
                         all.iter().zip(&sites).filter(|(o, at)| **at != Some(site) && there(o));
                     let at = at.filter_map(|(_, at)| *at).next();
                     let n = named.len();
-                    let what = format!("not all {n} threads that the barrier names come to it");
+                    let what = format!("not all {n} threads that the barrier names reach it");
                     (what, help, at.or_else(|| self.around(s, named)))
                 }
                 Status::Meets => (
-                    "the other threads that it needs do not come to it".to_owned(),
-                    "move it out of the condition or the role",
+                    "other threads that must execute the statement, too, do not reach it"
+                        .to_owned(),
+                    "move the statement out of the condition or the role",
                     elsewhere,
                 ),
                 Status::Waits | Status::Ready => {
                     let (why, other) = self.unmet(s).unwrap_or_default();
-                    let help = "compare arrivals and bytes of the phase with who arrives, and the parity with the round";
+                    let help = "correct the number of arrivals, the expected bytes or the parity";
                     let what = format!("nothing ends the wait: {why}");
                     match self.overfull() {
                         Some((text, made)) => (
                             format!("{what}; {text}"),
-                            "compare the count of `mbarrier.init` with who arrives",
+                            "make the count of `mbarrier.init` match the threads that arrive",
                             Some(made),
                         ),
                         None => (what, help, other.or(elsewhere)),
@@ -151,19 +156,18 @@ impl<'p, 'a> Machine<'p, 'a> {
         Err(Stop::Fault)
     }
 
-    /// Why the phase that threads wait for is not complete, and the statement that has to do with
-    /// it.
-    fn unmet(&mut self, strand: &Strand<'p>) -> Option<(String, Option<u32>)> {
-        let never = || ("the phase that it is for is never complete".to_owned(), None);
-        let StmtKind::Sync(sync) = &strand.stmt()?.kind else { return Some(never()) };
+    /// The reason why the phase that threads wait for is not complete, and the statement involved.
+    fn unmet(&mut self, lockstep: &Lockstep<'p>) -> Option<(String, Option<u32>)> {
+        let never = || ("its phase is never complete".to_owned(), None);
+        let StmtKind::Sync(sync) = &lockstep.stmt()?.kind else { return Some(never()) };
         let Some(tensor) = sync.tensor.filter(|_| sync.op == SyncOp::MbarrierWait) else {
             return Some(never());
         };
-        let site = self.plan.site(strand.stmt()?);
-        let act = Act { strand, mask: strand.mask(), site };
+        let site = self.plan.site(lockstep.stmt()?);
+        let act = Act { lockstep, mask: lockstep.mask(), site };
         let mut open = None;
-        for t in strand.mask().threads() {
-            let numbers = self.numbers(sync, &strand.env);
+        for t in lockstep.mask().threads() {
+            let numbers = self.numbers(sync, &lockstep.env);
             let parity = self.number_of(&numbers, t, site).ok()?;
             let spots = self.spots(&act, tensor).ok()?;
             let mut named = vec![];
@@ -178,24 +182,26 @@ impl<'p, 'a> Machine<'p, 'a> {
         let last = b.current.list.last().map(|a| a.site);
         Some(if b.pending == 0 {
             let (n, what) = (b.bytes.saturating_abs(), if b.bytes < 0 { "more" } else { "fewer" });
-            (format!("{n} bytes {what} come than are expected"), b.current.bytes)
+            (format!("{n} bytes {what} arrive than expected"), b.current.bytes)
         } else if arrived > 0 {
             let made = b.made_at;
-            (format!("{arrived} of {count} arrivals come"), last.or(Some(made)))
+            (format!("only {arrived} of {count} arrivals happen"), last.or(Some(made)))
         } else {
             let buffer = self.p.tensors[tensor].buffer;
             match self.arrival_on(buffer) {
                 Some(site) if b.last.list.is_empty() => {
-                    (format!("none of {count} arrivals comes before it"), Some(site))
+                    (format!("none of {count} arrivals happens before it"), Some(site))
                 }
-                Some(site) => (format!("none of {count} arrivals comes in its phase"), Some(site)),
-                None => ("nobody arrives".to_owned(), Some(b.made_at)),
+                Some(site) => {
+                    (format!("none of {count} arrivals happens in its phase"), Some(site))
+                }
+                None => ("no thread arrives".to_owned(), Some(b.made_at)),
             }
         })
     }
 
-    /// Barrier objects on which more threads arrive than a phase of them takes, and where they are
-    /// made.
+    /// An mbarrier on which more threads arrive than its phase expects, and the statement that
+    /// initializes it.
     fn overfull(&self) -> Option<(String, u32)> {
         let mut made: Vec<(BufferId, i64, &Stmt)> = vec![];
         let mut arriving: BTreeMap<BufferId, Option<Mask>> = BTreeMap::new();
@@ -220,15 +226,15 @@ impl<'p, 'a> Machine<'p, 'a> {
         made.into_iter().find_map(|(buffer, count, stmt)| {
             let n = arriving.get(&buffer)?.as_ref()?.len();
             let text = format!(
-                "line {} makes `%{}` for {count} arrivals, and {n} threads may arrive",
+                "line {} initializes `%{}` for {count} arrivals, but {n} threads may arrive",
                 stmt.line, self.p.buffers[buffer].name
             );
             (n as i64 > count).then(|| (text, self.plan.site(stmt)))
         })
     }
 
-    /// The threads that come to a statement by the specs around it; none where a condition is
-    /// there, too.
+    /// The threads that the specs around a statement select; none if a condition encloses the
+    /// statement, too.
     fn executing(&self, around: &[&Stmt]) -> Option<Mask> {
         let mut mask = Mask::first(self.n_threads);
         for stmt in around {
@@ -246,12 +252,12 @@ impl<'p, 'a> Machine<'p, 'a> {
         Some(mask)
     }
 
-    /// A statement that arrives on a barrier object of a buffer.
+    /// A statement that arrives on an mbarrier of a buffer.
     fn arrival_on(&self, buffer: BufferId) -> Option<u32> {
         self.sync_on(buffer, SyncOp::arrives)
     }
 
-    /// A statement that does such an operation on a barrier object of a buffer.
+    /// A statement with such an operation on an mbarrier of a buffer.
     fn sync_on(&self, buffer: BufferId, is: impl Fn(SyncOp) -> bool) -> Option<u32> {
         let does = |s: &&Stmt| match &s.kind {
             StmtKind::Sync(sync) => {
@@ -262,16 +268,16 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.p.walk(self.body).stmts().find(does).map(|s| self.plan.site(s))
     }
 
-    /// The statement around threads that leaves some of those out that are named.
-    pub(super) fn around(&mut self, strand: &Strand<'p>, named: &Mask) -> Option<u32> {
-        for frame in &strand.frames {
+    /// The enclosing statement that excludes some of the named threads.
+    pub(super) fn around(&mut self, lockstep: &Lockstep<'p>, named: &Mask) -> Option<u32> {
+        for frame in &lockstep.frames {
             let Some(stmt) = frame.stmts.get(frame.at) else { continue };
             let leaves_out = match &stmt.kind {
                 StmtKind::If { .. } => true,
                 StmtKind::Spec(id) => {
                     let exec = self.p.specs[*id].exec.filter(|_| self.p.specs[*id].body.is_some());
                     exec.is_some_and(|e| {
-                        let groups = self.groups_of(e.threads, &strand.env, 0);
+                        let groups = self.groups_of(e.threads, &lockstep.env, 0);
                         groups.is_ok_and(|g| !g.mask.contains(named))
                     })
                 }
@@ -284,8 +290,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         None
     }
 
-    /// Barrier objects in whose phases threads arrive, and for which no statement waits, where
-    /// something is not ordered.
+    /// Reports mbarriers on which threads arrive and for which no statement waits, if a pair is not
+    /// ordered.
     fn unwaited(&mut self) {
         if !self.pairs.lacks_order() {
             return;
@@ -299,8 +305,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         let found: Vec<(u32, u32)> = self.mbarriers.iter().filter_map(of).collect();
         for (site, made) in found {
             let what =
-                "threads arrive on an mbarrier that nobody waits for, and accesses are not ordered";
-            let help = "write `mbarrier.wait` before what is to come after the arrivals";
+                "no thread waits for the mbarrier of this arrival, and accesses are not ordered";
+            let help =
+                "write `mbarrier.wait` before the accesses that must come after the arrivals";
             self.pairs.fault(site, Some(made), what, help, true);
         }
     }

@@ -1,8 +1,8 @@
-//! Conditions of which it is known in which iterations of a loop they hold.
+//! Conditions that are known to hold in some iterations of a loop.
 //!
-//! Of the vectors that a thread reads of a row, only the first and the last may reach over its
-//! ends. Where such a loop is written out, the condition says so by the loop's variable,
-//! `i >= 1 || ..`, and is gone where the compiler writes the others out.
+//! If a thread reads a row in vectors, only the first and the last vector may reach over the
+//! ends of the row. In an unrolled loop, the condition includes the loop variable, `i >= 1 || ..`,
+//! so the compiler removes the condition from all other iterations.
 
 use super::state::Lowering;
 use crate::Fallible;
@@ -12,32 +12,32 @@ use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{Operand, Spec, Tensor, TensorId};
 use carbyne_ir::scalar::Memory;
 
-/// Loops of more iterations are not looked into.
+/// The most iterations of a loop that are examined.
 const MOST: usize = 256;
 
-/// What is known of a condition.
+/// The iterations in which a condition is known to hold.
 pub(super) enum Known {
     /// It holds in all iterations.
     Always,
-    /// It holds where this does.
+    /// It holds in the iterations that satisfy this expression.
     Where(Expr),
-    /// Nothing.
+    /// Nothing is known.
     Nothing,
 }
 
 impl Lowering<'_> {
-    /// In which iterations of a loop that is written out `a < b` is known to hold.
+    /// The iterations of an unrolled loop in which `a < b` is known to hold.
     pub(super) fn known_less(&self, a: Dim, b: Dim) -> Known {
         let Ok(difference) = self.p.arena.sub(b, a) else { return Known::Nothing };
         self.known(difference, |known| Some(self.p.arena.range(known).0? > 0))
     }
 
-    /// In which iterations of the innermost loop written out on which an index depends something is
-    /// known to hold of it.
+    /// The iterations in which a property of an index is known to hold, for the innermost unrolled
+    /// loop on which the index depends.
     fn known(&self, index: Dim, holds: impl Fn(Dim) -> Option<bool>) -> Known {
-        let Some((var, turns)) = self.turns_of(index) else { return Known::Nothing };
-        let known: Vec<(i64, bool)> = turns
-            .map(|at| (at, self.at_turn(index, (var, at)).and_then(&holds) == Some(true)))
+        let Some((var, iterations)) = self.iterations_of(index) else { return Known::Nothing };
+        let known: Vec<(i64, bool)> = iterations
+            .map(|at| (at, self.at_iteration(index, (var, at)).and_then(&holds) == Some(true)))
             .collect();
         let Some(first) = known.iter().position(|k| k.1) else { return Known::Nothing };
         let n = known[first..].iter().take_while(|k| k.1).count();
@@ -49,21 +49,21 @@ impl Lowering<'_> {
         both.map_or(Known::Always, Known::Where)
     }
 
-    /// The innermost loop written out on which an index depends: its variable and the values of
-    /// that.
-    fn turns_of(&self, index: Dim) -> Option<(VarId, impl Iterator<Item = i64> + use<>)> {
+    /// The innermost unrolled loop on which an index depends: its variable, and the values of the
+    /// variable.
+    fn iterations_of(&self, index: Dim) -> Option<(VarId, impl Iterator<Item = i64> + use<>)> {
         let vars = self.p.vars_in(index);
         let mut loops = self.outers.iter().rev().filter(|l| vars.contains(&l.var));
-        let (var, turns) = loops.find_map(|l| Some((l.var, l.turns.clone()?)))?;
-        turns.clone().nth(MOST).is_none().then_some((var, turns))
+        let (var, iterations) = loops.find_map(|l| Some((l.var, l.iterations.clone()?)))?;
+        iterations.clone().nth(MOST).is_none().then_some((var, iterations))
     }
 
-    /// An index where the variable of a loop has a value.
-    fn at_turn(&self, index: Dim, (var, at): (VarId, i64)) -> Option<Dim> {
+    /// An index for a value of a loop variable.
+    fn at_iteration(&self, index: Dim, (var, at): (VarId, i64)) -> Option<Dim> {
         self.p.arena.substitute(index, &|v| (v == var).then_some(Dim::Const(at))).ok()
     }
 
-    /// Keeps in mind which coordinates are put into registers.
+    /// Records coordinates that are copied to registers.
     pub(super) fn note_coordinates(&mut self, spec: &Spec) {
         let ([Operand::Tensor(from)], [to]) = (&spec.inputs[..], &spec.outputs[..]) else { return };
         let (from, to) = (&self.p.tensors[*from], &self.p.tensors[*to]);
@@ -82,16 +82,19 @@ impl Lowering<'_> {
             return;
         }
         let place = |at: Dim, is| Some((at.as_const()?, is));
-        let found: Option<Vec<(i64, Dim)>> = match self.turns_of(to.offset) {
-            Some((var, turns)) => turns
+        let found: Option<Vec<(i64, Dim)>> = match self.iterations_of(to.offset) {
+            Some((var, iterations)) => iterations
                 .map(|at| {
-                    let turn = (var, at);
-                    place(self.at_turn(to.offset, turn)?, self.at_turn(from.offset, turn)?)
+                    let iteration = (var, at);
+                    place(
+                        self.at_iteration(to.offset, iteration)?,
+                        self.at_iteration(from.offset, iteration)?,
+                    )
                 })
                 .collect(),
             None => place(to.offset, from.offset).map(|one| vec![one]),
         };
-        // What may be written anywhere may be any element.
+        // A write at an unknown index may change any element.
         let all = self.coordinates.entry(to.buffer).or_default();
         for (at, is) in found.unwrap_or_default() {
             let same = all.entry(at).or_insert(Some(is));
@@ -99,7 +102,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// A comparison of coordinates with a number, where it is known in which iterations it holds.
+    /// A comparison of coordinates with a number, simplified in the iterations in which it is known
+    /// to hold.
     pub(super) fn compared(&mut self, spec: &Spec, stmt: Stmt) -> Fallible<Stmt> {
         let SpecKind::Binary(op) = spec.kind else { return Ok(stmt) };
         let op = match op {
@@ -131,7 +135,7 @@ impl Lowering<'_> {
         Ok(Stmt { kind: StmtKind::Assign { to, op: Assign::Set, value }, ..stmt })
     }
 
-    /// The element of a tensor that has one.
+    /// The element of a tensor with a single element.
     fn single(&mut self, t: TensorId) -> Fallible<Option<Expr>> {
         let values = self.values(t)?;
         match values.at[..] {

@@ -1,5 +1,4 @@
-//! Facts that a program states of its symbols: whether values keep them, and what follows from
-//! them.
+//! Checks of stated facts about symbols against values, and conclusions from these facts.
 
 use super::{Fact, Program, Residue, differences};
 use crate::ast::{CmpOp, Expr};
@@ -10,10 +9,10 @@ use crate::layout::LayoutError;
 use crate::span::Span;
 
 impl Fact {
-    /// Whether these values keep it; none where it depends on a symbol without a value.
+    /// Whether these values satisfy the fact; `None` if it depends on a symbol without a value.
     ///
     /// # Errors
-    /// Where a side does not fit 64 bits or divides by what is not positive.
+    /// A side does not fit 64 bits, or divides by a number that is not positive.
     pub fn holds(
         &self,
         program: &Program,
@@ -27,22 +26,22 @@ impl Fact {
         Ok(Some(self.op.holds(side(self.lhs)?, side(self.rhs)?)))
     }
 
-    /// Differences that are at least zero because the fact holds.
+    /// Differences that the fact proves to be at least zero.
     pub fn differences(&self, program: &Program) -> Vec<Dim> {
         differences(&program.arena, self.lhs, self.op, self.rhs)
     }
 }
 
 impl Program {
-    /// Remainders of a symbol, from its divisor and from facts such as `M % 64 == 1`; none where
-    /// two of them never hold together.
+    /// The remainders of a symbol, from its divisor and from facts such as `M % 64 == 1`; `None` if
+    /// these contradict each other.
     pub fn residue(&self, symbol: VarId) -> Option<Residue> {
         let divided = Residue { by: self.arena.var_info(symbol).div.max(1), rest: 0 };
         let of_facts = self.facts.iter().filter_map(|f| self.remainder(symbol, f.lhs, f.op, f.rhs));
         of_facts.into_iter().try_fold(divided, Residue::and)
     }
 
-    /// The remainder that one comparison states, if it states one.
+    /// The remainder that a comparison states, if any.
     pub(crate) fn remainder(
         &self,
         symbol: VarId,
@@ -56,23 +55,21 @@ impl Program {
         own.then_some(Residue { by, rest })
     }
 
-    /// An expression of symbols as the text would have it.
+    /// An expression over symbols as a syntax tree.
     pub fn expression(&self, dim: Dim) -> Option<Expr> {
         crate::expand::expression(self, dim)
     }
 
-    /// Checks values of symbols against all that is said of them, facts first, then ranges and
-    /// divisors. Symbols without a value, and facts about these, are passed over. Whoever launches
-    /// a kernel asks this first.
+    /// Checks values of symbols: facts first, then bounds and divisors. Symbols without a value,
+    /// and facts about them, are skipped. Every launch must call this first.
     ///
     /// # Errors
-    /// [`Code::SymbolValue`] with the fact as written and the values that break it.
+    /// [`Code::SymbolValue`] with the violated fact and the values.
     pub fn check_facts(&self, value: &dyn Fn(VarId) -> Option<i64>) -> Result<(), Box<Diagnostic>> {
         self.broken_fact(value).map_or(Ok(()), |(_, broken)| Err(broken))
     }
 
-    /// The symbols of the first stated fact that the values break, and the error of
-    /// [`Program::check_facts`].
+    /// The symbols of the first violated condition, and the error of [`Program::check_facts`].
     pub fn broken_fact(
         &self,
         value: &dyn Fn(VarId) -> Option<i64>,
@@ -80,7 +77,7 @@ impl Program {
         for fact in &self.facts {
             let (why, label) = match fact.holds(self, value) {
                 Ok(None | Some(true)) => continue,
-                Ok(Some(false)) => ("does not hold", "holds at every launch".to_owned()),
+                Ok(Some(false)) => ("does not hold", "must hold at every launch".to_owned()),
                 Err(e) => ("cannot be computed", e.to_string()),
             };
             let vars = self.vars_of_fact(fact);
@@ -97,7 +94,7 @@ impl Program {
         self.symbols.iter().find_map(|var| {
             let VarInfo { name, lo, hi, div } = self.arena.var_info(*var);
             let given = value(*var)?;
-            // No divisor is below 1.
+            // The divisor is at least 1.
             let fits =
                 given >= lo && hi.is_none_or(|hi| given <= hi) && given.rem_euclid(div.max(1)) == 0;
             let to = hi.map_or("on".to_owned(), |hi| format!("to {hi}"));
@@ -116,23 +113,26 @@ impl Program {
         vars
     }
 
-    /// The fact that two extents are equal, as text, where it may be stated: of other symbols than
-    /// those of the other one, or of a symbol and a number that it may be.
+    /// The fact that two extents are equal, as text, if a module may state it: the extents have
+    /// different symbols, or one is a constant in the range of the other.
     pub(crate) fn may_state_equal(&self, a: Dim, b: Dim) -> Option<String> {
         let cx = &self.arena;
         let (own, other) = (cx.vars_of(a), cx.vars_of(b));
         let stated = own.iter().chain(&other).all(|v| self.symbols.contains(v));
-        let apart = |a: Dim, b: Dim| matches!((cx.range(a).1, cx.range(b).0), (Some(hi), Some(lo)) if hi < lo);
+        let apart = |a: Dim, b: Dim| {
+            let ends = cx.range(a).1.zip(cx.range(b).0);
+            ends.is_some_and(|(hi, lo)| hi < lo)
+        };
         let constants = own.is_empty() && other.is_empty();
         let shared = own.iter().any(|v| other.contains(v));
         let may = !constants && !shared && !apart(a, b) && !apart(b, a);
-        // The symbol that is declared first stands first.
+        // The symbol declared first comes first.
         let (a, b) =
             if other.is_empty() || !own.is_empty() && own <= other { (a, b) } else { (b, a) };
         (stated && may).then(|| format!("{} == {}", cx.display(a), cx.display(b)))
     }
 
-    /// The facts as differences that are at least zero, to prove others with.
+    /// The facts as differences of at least zero, as assumptions of proofs.
     pub fn assumptions(&self) -> Assumptions {
         let all = self.facts.iter().flat_map(|f| f.differences(self));
         let mut all = Assumptions::new(&self.arena, all);

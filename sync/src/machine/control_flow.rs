@@ -1,4 +1,4 @@
-//! Who goes where: loops, conditions, specs.
+//! Control flow: loops, conditions, specs and barriers.
 
 use super::*;
 
@@ -19,156 +19,158 @@ impl<'p, 'a> Machine<'p, 'a> {
     }
 
     /// Looks up how a list of statements affects the threads that execute it.
-    fn inside(&mut self, stmts: &'p [Stmt]) -> Inside {
+    fn body_effects(&mut self, stmts: &'p [Stmt]) -> BodyEffects {
         let (p, plan) = (self.p, self.plan);
         let known = self.insides.entry(first_of(stmts));
-        *known.or_insert_with(|| Inside::of(p, plan, stmts))
+        *known.or_insert_with(|| BodyEffects::of(p, plan, stmts))
     }
 
-    /// Lets the warps that have none of these threads go on behind the statement.
-    pub(super) fn send_on(&mut self, strand: &mut Strand<'p>, stay: &Mask) {
-        let warps = strand.all().warps() & !stay.warps();
-        if let Some(mut other) = strand.part(warps) {
+    /// Lets the warps without any of these threads continue after the statement.
+    pub(super) fn send_on(&mut self, lockstep: &mut Lockstep<'p>, stay: &Mask) {
+        let warps = lockstep.all().warps() & !stay.warps();
+        if let Some(mut other) = lockstep.part(warps) {
             other.advance();
             self.put(other);
         }
     }
 
-    pub(super) fn step(&mut self, strand: &mut Strand<'p>) -> Goes<Step> {
-        let Some(frame) = strand.frames.last() else { return Ok(Step::Ended) };
+    pub(super) fn step(&mut self, lockstep: &mut Lockstep<'p>) -> Goes<Step> {
+        let Some(frame) = lockstep.frames.last() else { return Ok(Step::Ended) };
         let mask = frame.mask;
-        let Some(stmt) = strand.stmt() else { return self.leave(strand) };
+        let Some(stmt) = lockstep.stmt() else { return self.leave(lockstep) };
         let site = self.plan.site(stmt);
         match &stmt.kind {
             StmtKind::Indices(_) | StmtKind::Element { .. } | StmtKind::Allocate(_) => {}
-            StmtKind::Spec(id) => return self.spec(strand, *id, site),
+            StmtKind::Spec(id) => return self.spec(lockstep, *id, site),
             StmtKind::For { body, .. } => {
-                let bounds = self.exprs.turns.bounds(stmt);
+                let bounds = self.exprs.trip_counts.bounds(stmt);
                 let Some((var, bounds)) = bounds else { return Ok(Step::Ended) };
-                return self.enter_loop(strand, site, var, bounds, body);
+                return self.enter_loop(lockstep, site, var, bounds, body);
             }
             StmtKind::If { cond, then, otherwise } => {
-                let cond = self.exprs.turns.condition_of(stmt, cond);
-                return self.enter_branch(strand, site, cond, then, otherwise);
+                let cond = self.exprs.trip_counts.condition_of(stmt, cond);
+                return self.enter_branch(lockstep, site, cond, then, otherwise);
             }
             StmtKind::Barrier(None) => {
-                return self.block_barrier(strand, site);
+                return self.block_barrier(lockstep, site);
             }
             StmtKind::Barrier(Some(threads)) if self.p.threads[*threads].own > 0 => {
-                return self.own_barrier(strand, *threads, &mask, site);
+                return self.own_barrier(lockstep, *threads, &mask, site);
             }
             StmtKind::Barrier(Some(threads)) => {
-                let named = self.groups_of(*threads, &strand.env, site)?.mask;
+                let named = self.groups_of(*threads, &lockstep.env, site)?.mask;
                 if !mask.and(&named).is_empty() {
-                    return self.named_barrier(strand, named, site);
+                    return self.named_barrier(lockstep, named, site);
                 }
             }
-            StmtKind::Sync(sync) => return self.sync_stmt(strand, sync, site),
+            StmtKind::Sync(sync) => return self.sync_stmt(lockstep, sync, site),
         }
-        strand.advance();
+        lockstep.advance();
         Ok(Step::On)
     }
 
-    /// Begins a loop.
+    /// Enters a loop.
     fn enter_loop(
         &mut self,
-        strand: &mut Strand<'p>,
+        lockstep: &mut Lockstep<'p>,
         site: u32,
         var: VarId,
         (start, end_dim, step): (Dim, Dim, i64),
         body: &'p [Stmt],
     ) -> Goes<Step> {
-        let mask = strand.mask();
+        let mask = lockstep.mask();
         let (first, end) =
-            (self.exprs.value(start, &strand.env), self.exprs.value(end_dim, &strand.env));
+            (self.exprs.value(start, &lockstep.env), self.exprs.value(end_dim, &lockstep.env));
         let Some(going) =
-            self.holding(&strand.env, &mask, (start, &first), CmpOp::Lt, (end_dim, &end))
+            self.holding(&lockstep.env, &mask, (start, &first), CmpOp::Lt, (end_dim, &end))
         else {
-            return self.lost(site, "the bounds of the loop are not known");
+            return self.lost(site, "the bounds of the loop are unknown");
         };
         if going.is_empty() {
             self.leaves(var);
-            strand.advance();
+            lockstep.advance();
             return Ok(Step::On);
         }
-        if going != mask && self.inside(body).may_wait {
-            self.send_on(strand, &going);
+        if going != mask && self.body_effects(body).may_wait {
+            self.send_on(lockstep, &going);
         }
-        let end_by = self.steps_of(end_dim, &strand.env, false);
-        let by = self.steps_of(start, &strand.env, true);
-        strand.env.set(var, first, by);
+        let end_by = self.steps_of(end_dim, &lockstep.env, false);
+        let by = self.steps_of(start, &lockstep.env, true);
+        lockstep.env.set(var, first, by);
         let kind = Kind::Loop { trip: 0, var, end, end_by, step: step.max(1) };
-        strand.frames.push(Frame { stmts: body, at: 0, mask: going, kind });
+        lockstep.frames.push(Frame { stmts: body, at: 0, mask: going, kind });
         Ok(Step::On)
     }
 
-    /// Takes the sides of a condition that threads take.
+    /// Enters the sides of a condition that threads take.
     fn enter_branch(
         &mut self,
-        strand: &mut Strand<'p>,
+        lockstep: &mut Lockstep<'p>,
         site: u32,
         cond: &[(Dim, CmpOp, Dim)],
         then: &'p [Stmt],
         otherwise: &'p [Stmt],
     ) -> Goes<Step> {
-        let mask = strand.mask();
+        let mask = lockstep.mask();
         let mut yes = mask;
         for (lhs, op, rhs) in cond {
-            let (a, b) = (self.exprs.value(*lhs, &strand.env), self.exprs.value(*rhs, &strand.env));
+            let (a, b) =
+                (self.exprs.value(*lhs, &lockstep.env), self.exprs.value(*rhs, &lockstep.env));
             let sides = ((*lhs, &a), (*rhs, &b));
-            let Some(holding) = self.holding(&strand.env, &mask, sides.0, *op, sides.1) else {
-                return self.lost(site, "the condition is not known");
+            let Some(holding) = self.holding(&lockstep.env, &mask, sides.0, *op, sides.1) else {
+                return self.lost(site, "the condition is unknown");
             };
             yes = yes.and(&holding);
         }
         let mut no = mask.without(&yes);
         if !yes.is_empty()
             && !no.is_empty()
-            && (self.inside(then).may_wait || self.inside(otherwise).may_wait)
+            && (self.body_effects(then).may_wait || self.body_effects(otherwise).may_wait)
         {
-            // Warps whose lanes agree go their own way.
+            // Warps whose lanes all take the same side split off.
             for warps in [no.warps() & !yes.warps(), yes.warps() & !no.warps()] {
-                if let Some(mut other) = strand.part(warps) {
+                if let Some(mut other) = lockstep.part(warps) {
                     branch(&mut other, &yes, &no, then, otherwise);
                     self.put(other);
                 }
             }
-            let mine = strand.mask();
+            let mine = lockstep.mask();
             (yes, no) = (yes.and(&mine), no.and(&mine));
         }
-        branch(strand, &yes, &no, then, otherwise);
+        branch(lockstep, &yes, &no, then, otherwise);
         Ok(Step::On)
     }
 
     /// A barrier of all threads of the block.
-    fn block_barrier(&mut self, strand: &mut Strand<'p>, site: u32) -> Goes<Step> {
-        let mask = strand.mask();
+    fn block_barrier(&mut self, lockstep: &mut Lockstep<'p>, site: u32) -> Goes<Step> {
+        let mask = lockstep.mask();
         let absent = Mask::first(self.n_threads).without(&mask);
         if !absent.is_empty() {
-            if self.may_come(strand, &absent) {
-                strand.status = Status::Meets;
+            if self.may_come(lockstep, &absent) {
+                lockstep.status = Status::Meets;
                 return Ok(Step::Waits);
             }
-            let what = format!("{} threads of the block do not come to the barrier", absent.len());
-            let around = self.around(strand, &Mask::first(self.n_threads));
+            let what = format!("{} threads of the block do not reach the barrier", absent.len());
+            let around = self.around(lockstep, &Mask::first(self.n_threads));
             return self.stop(
                 site,
                 around,
                 &what,
-                "move it out of the condition or the role, or name the threads: `barrier(#threads)`",
+                "move the barrier out of the condition or the role, or name its threads: \
+                 `barrier(#threads)`",
             );
         }
-        self.barrier(strand.rank, &mask, site);
-        strand.advance();
+        self.barrier(lockstep.rank, &mask, site);
+        lockstep.advance();
         Ok(Step::On)
     }
 
-    /// Leaves a list behind its last statement.
-    pub(super) fn leave(&mut self, strand: &mut Strand<'p>) -> Goes<Step> {
-        let Some(frame) = strand.frames.last_mut() else { return Ok(Step::Ended) };
+    /// Leaves a list after its last statement.
+    pub(super) fn leave(&mut self, lockstep: &mut Lockstep<'p>) -> Goes<Step> {
+        let Some(frame) = lockstep.frames.last_mut() else { return Ok(Step::Ended) };
         let next = match &mut frame.kind {
             Kind::Root => return Ok(Step::Ended),
-            Kind::Loop { .. } => return self.turn(strand),
+            Kind::Loop { .. } => return self.turn(lockstep),
             Kind::Body => None,
             Kind::Branch { second, otherwise } => {
                 *second = true;
@@ -177,15 +179,15 @@ impl<'p, 'a> Machine<'p, 'a> {
         };
         match next {
             Some((stmts, mask)) => (frame.stmts, frame.at, frame.mask) = (stmts, 0, mask),
-            None => strand.leave(),
+            None => lockstep.leave(),
         }
         Ok(Step::On)
     }
 
-    /// Goes into the next turn of a loop, or leaves it.
-    fn turn(&mut self, strand: &mut Strand<'p>) -> Goes<Step> {
-        let env = &mut strand.env;
-        let Some(frame) = strand.frames.last_mut() else { return Ok(Step::Ended) };
+    /// Begins the next iteration of a loop, or leaves the loop.
+    fn turn(&mut self, lockstep: &mut Lockstep<'p>) -> Goes<Step> {
+        let env = &mut lockstep.env;
+        let Some(frame) = lockstep.frames.last_mut() else { return Ok(Step::Ended) };
         let Kind::Loop { trip, var, end, end_by, step } = &mut frame.kind else {
             return Ok(Step::Ended);
         };
@@ -196,15 +198,15 @@ impl<'p, 'a> Machine<'p, 'a> {
         };
         let next = old.plus(step);
         self.watch.compares(&frame.mask, (&next, end), CmpOp::Lt, |along| {
-            (Motion::along(by, along), Motion::along(*end_by, along))
+            (Increment::along(by, along), Increment::along(*end_by, along))
         });
         let goes = |next: i64, end: i64| next != NOTHING && next < end;
         let going = match (&next, &*end) {
-            // Another turn that does nothing that matters is as good as none.
+            // Further iterations without effect are left out.
             (Value::Same(next), Value::Same(end))
                 if !goes(*next, *end)
                     || self.plan.is_once(frame.stmts)
-                    || self.inside(frame.stmts).is_silent =>
+                    || self.body_effects(frame.stmts).is_silent =>
             {
                 Mask::default()
             }
@@ -218,7 +220,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         };
         if going.is_empty() {
             env.remove(var);
-            strand.leave();
+            lockstep.leave();
             self.leaves(var);
             return Ok(Step::On);
         }
@@ -237,39 +239,44 @@ impl<'p, 'a> Machine<'p, 'a> {
         let body = first_of(frame.stmts);
         self.rounds.turned = Some(Turned { body, var, turn: *trip, left });
         if going != frame.mask {
-            let warps = match self.inside(frame.stmts).may_wait {
-                true => strand.all().warps() & !going.warps(),
+            let warps = match self.body_effects(frame.stmts).may_wait {
+                true => lockstep.all().warps() & !going.warps(),
                 false => 0,
             };
-            if let Some(mut other) = strand.part(warps) {
+            if let Some(mut other) = lockstep.part(warps) {
                 other.env.remove(var);
                 other.leave();
                 self.put(other);
             }
-            if let Some(frame) = strand.frames.last_mut() {
+            if let Some(frame) = lockstep.frames.last_mut() {
                 frame.mask = going;
             }
         }
         Ok(Step::On)
     }
 
-    pub(super) fn spec(&mut self, strand: &mut Strand<'p>, id: SpecId, site: u32) -> Goes<Step> {
+    pub(super) fn spec(
+        &mut self,
+        lockstep: &mut Lockstep<'p>,
+        id: SpecId,
+        site: u32,
+    ) -> Goes<Step> {
         let spec = &self.p.specs[id];
-        let mask = strand.mask();
+        let mask = lockstep.mask();
         let Some(exec) = spec.exec else {
-            return self.lost(site, "the spec does not say who executes it");
+            return self.lost(site, "the spec has no executor");
         };
-        let groups = self.groups_of(exec.threads, &strand.env, site)?;
+        let groups = self.groups_of(exec.threads, &lockstep.env, site)?;
         let active = mask.and(&groups.mask);
         if let Some(body) = &spec.body {
             if active.is_empty() {
-                strand.advance();
+                lockstep.advance();
                 return Ok(Step::On);
             }
-            if active != mask && self.inside(body).may_wait {
-                self.send_on(strand, &active);
+            if active != mask && self.body_effects(body).may_wait {
+                self.send_on(lockstep, &active);
             }
-            strand.frames.push(Frame { stmts: body, at: 0, mask: active, kind: Kind::Body });
+            lockstep.frames.push(Frame { stmts: body, at: 0, mask: active, kind: Kind::Body });
             return Ok(Step::On);
         }
         if !active.is_empty()
@@ -277,37 +284,40 @@ impl<'p, 'a> Machine<'p, 'a> {
         {
             let missing = missing(leaf, &groups, &active);
             if !missing.is_empty() {
-                if self.may_come(strand, &missing) {
-                    strand.status = Status::Meets;
+                if self.may_come(lockstep, &missing) {
+                    lockstep.status = Status::Meets;
                     return Ok(Step::Waits);
                 }
-                let what =
-                    format!("{} threads of its groups do not come to the spec", missing.len());
+                let what = format!(
+                    "{} threads of the executing groups do not reach the spec",
+                    missing.len()
+                );
                 return self.stop(
                     site,
                     None,
                     &what,
-                    "move it out of the condition, or run it on the threads that are there",
+                    "move the spec out of the condition, or let the threads that reach it execute \
+                     it",
                 );
             }
             if leaf.matters {
-                self.leaf(&Act { strand, mask: active, site }, leaf, &groups)?;
+                self.leaf(&Act { lockstep, mask: active, site }, leaf, &groups)?;
             }
         }
-        strand.advance();
+        lockstep.advance();
         Ok(Step::On)
     }
 }
 
 /// Enters the side of a condition that threads take first.
 pub(super) fn branch<'p>(
-    strand: &mut Strand<'p>,
+    lockstep: &mut Lockstep<'p>,
     yes: &Mask,
     no: &Mask,
     then: &'p [Stmt],
     otherwise: &'p [Stmt],
 ) {
-    let mine = strand.mask();
+    let mine = lockstep.mask();
     let (yes, no) = (yes.and(&mine), no.and(&mine));
     let (stmts, mask, kind) = if yes.is_empty() {
         (otherwise, no, Kind::Branch { second: true, otherwise: None })
@@ -315,10 +325,11 @@ pub(super) fn branch<'p>(
         let next = (!no.is_empty()).then_some((otherwise, no));
         (then, yes, Kind::Branch { second: false, otherwise: next })
     };
-    strand.frames.push(Frame { stmts, at: 0, mask, kind });
+    lockstep.frames.push(Frame { stmts, at: 0, mask, kind });
 }
 
-/// Threads of groups that are there in part, or of the windows of warps that an atom takes at once.
+/// The threads that are absent although others of their group, or of their window of warps, are
+/// present.
 fn missing(leaf: &LeafPlan, groups: &Groups, active: &Mask) -> Mask {
     let mut missing = Mask::default();
     match &leaf.how {

@@ -1,15 +1,16 @@
-//! Loops, conditions, pipelines and specs around steps.
+//! Writes loops, conditions, pipelines and specs around steps.
 
 use super::Writer;
-use super::body::tensor;
 use super::state::{ALL, Body, Code, Owner, View};
+use super::steps::tensor;
 use super::views::nth;
+use crate::gate::description::{Pick, Place, Step};
 use crate::gate::exact::{Flow, Function};
-use crate::gate::plan::{Pick, Place, Step};
 use std::collections::BTreeSet;
 
 impl Body {
-    /// The body of a loop, such that it may be repeated: what its end leaves is where it begins.
+    /// Writes the body of a loop so that it can be repeated: the state at its end is a state in
+    /// which it may begin. Iterates to a fixed point, or gives up.
     pub(super) fn turns(
         &mut self,
         w: &mut Writer,
@@ -39,7 +40,7 @@ impl Body {
         None
     }
 
-    /// Writes a condition that is the same for all threads.
+    /// Writes a condition that is equal for all threads.
     pub(super) fn either(
         &mut self,
         w: &mut Writer,
@@ -103,7 +104,7 @@ impl Body {
         code.flow.push(Flow::Either(then.flow, otherwise.flow));
     }
 
-    /// A pipeline by hand.
+    /// Writes a pipeline with explicit stages.
     pub(super) fn stages(
         &mut self,
         w: &mut Writer,
@@ -128,7 +129,7 @@ impl Body {
         let held = self.allocate(false, Pick::default(), from.shape, from.scalar, code);
         let (Owner::Local(s), Owner::Local(r)) = (stage.owner, held.owner) else { return };
         let name = self.locals[s].name.clone();
-        // Nothing else may lie there while tiles are on their way.
+        // No other tensor may share the memory while copies are in flight.
         self.locals[s].locked = true;
         let of = w.globals[g].clone();
         let tile = |k: &str| format!("%{}.tile([{},{}])[@i, {k}]", of.name, of.tile.0, of.tile.1);
@@ -156,7 +157,7 @@ impl Body {
             let before = b.since.clone();
             let (at, to) = (format!("{k} + {ahead}"), format!("({k} + {ahead}) % {stages}"));
             copied(b, &mut next, &at, &to);
-            // In the last turns there is nothing to ask for.
+            // The last iterations issue no copy.
             let new: Vec<_> = before.into_iter().filter(|a| !b.since.contains(a)).collect();
             b.since.extend(new);
             code.flow.push(Flow::Either(next.flow, vec![]));
@@ -190,7 +191,7 @@ impl Body {
         let Some(turn) = turn else { return };
         code.within(format!("for ({k} = 0; {k} < {n}; {k} += 1)"), turn.lines);
         code.flow.push(Flow::Loop(n, turn.flow));
-        // What is left in them, nobody may say.
+        // The contents of the stages after the loop are unknown.
         self.locals[s].written.fill(0);
         self.has("stages by hand");
         if by_hand {
@@ -208,7 +209,7 @@ impl Body {
             code.append(inner);
             return;
         }
-        // What it allocates itself is none of its operands.
+        // Tensors that the spec allocates are not its operands.
         let own = |o: &Owner| matches!(o, Owner::Local(l) if *l >= first && self.locals[*l].inner);
         let names = |set: &BTreeSet<Owner>| {
             let name = |o: &Owner| match o {

@@ -1,4 +1,4 @@
-//! Properties of the statements in a loop or a branch, before they are followed.
+//! Static properties of the body of a loop or a branch.
 
 use crate::plan::{How, Plan};
 use carbyne_ir::expr::Dim;
@@ -6,16 +6,16 @@ use carbyne_ir::program::{Program, Stmt, StmtKind};
 
 /// The effects of a list of statements on the threads that execute it.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Inside {
+pub(super) struct BodyEffects {
     /// Whether some statement may make threads wait.
     pub(super) may_wait: bool,
-    /// Whether one turn of a loop over it is like all others, and none of them matters: no thread
-    /// waits, none accesses what others do, and nothing depends on the turn.
+    /// Whether the iterations of a loop over this body are all alike and have no effect on the
+    /// proof: no thread waits, no access can be in a pair, and nothing depends on the iteration.
     pub(super) is_silent: bool,
 }
 
-impl Inside {
-    pub(super) fn of(p: &Program, plan: &Plan, stmts: &[Stmt]) -> Inside {
+impl BodyEffects {
+    pub(super) fn of(p: &Program, plan: &Plan, stmts: &[Stmt]) -> BodyEffects {
         let may_wait = |s: &Stmt| match &s.kind {
             StmtKind::Barrier(_) | StmtKind::Sync(_) => true,
             StmtKind::Spec(id) => plan.leaves.get(id).is_some_and(|l| match &l.how {
@@ -40,7 +40,7 @@ impl Inside {
             }
             StmtKind::If { .. } | StmtKind::Barrier(_) | StmtKind::Sync(_) => false,
         };
-        Inside {
+        BodyEffects {
             may_wait: p.walk(stmts).stmts().any(may_wait),
             is_silent: p.walk(stmts).stmts().all(is_silent),
         }

@@ -1,25 +1,25 @@
-//! Loops with `stages=`, whose copies from global to shared memory may run ahead.
+//! Writes loops with `stages=`, whose copies from global to shared memory may run ahead.
 
 use super::Writer;
-use super::body::{MOST_TURNS, tensor};
 use super::state::{ALL, Body, Code, Local, Owner, View};
+use super::steps::{MOST_TURNS, tensor};
 use super::views::nth;
+use crate::gate::description::{Pick, Place, Step};
 use crate::gate::exact::Flow;
 use crate::gate::exact::Function;
-use crate::gate::plan::{Pick, Place, Step};
 use carbyne_ir::ast::BinaryOp;
 
-/// A tensor in shared memory that each turn fills, and the registers that take it.
+/// A shared tensor that each iteration fills, and the registers that read it.
 struct Fill {
     from: View,
     to: View,
     held: View,
-    /// Registers that add up what comes, where its type does not wrap.
+    /// Registers that accumulate the tiles, if sums of the type do not wrap.
     sum: Option<View>,
 }
 
 impl Body {
-    /// Writes a loop with stages; `turns` are its stages, trip count, start and step.
+    /// Writes a loop with stages. `turns` are the stages, the trip count, the start and the step.
     pub(super) fn ahead(
         &mut self,
         w: &mut Writer,
@@ -35,7 +35,7 @@ impl Body {
         let step = [1, 1, 2, 3][usize::from(turns.3 % 4)];
         let trips = (1 + i64::from(turns.1)).min(MOST_TURNS / around).max(1);
         let (last, many) = (start + (trips - 1) * step, !form.is_multiple_of(4));
-        // Past the last value, by less than a step.
+        // The end is beyond the last value by at most a step.
         let end = last + 1 + i64::from(turns.0 / 3) % step;
         let k = self.variable();
         let before = self.locals.len();
@@ -45,7 +45,7 @@ impl Body {
             let outside = form / 4 % 8 == 1;
             let first = b.fill(w, sources.0, None, outside, &mut code);
             if form % 4 == 1 {
-                // Its life ends before that of the other begins.
+                // The lifetime of the first tensor ends before that of the second one begins.
                 b.used(first.as_ref(), &mut code);
             }
             let other = first.as_ref().filter(|_| many);
@@ -84,7 +84,7 @@ impl Body {
         }
     }
 
-    /// Writes a copy into a tensor in shared memory.
+    /// Writes a copy to a new shared tensor.
     fn fill(
         &mut self,
         w: &Writer,
@@ -97,11 +97,11 @@ impl Body {
         let full = |v: &View| v.shape.0 > 1 && v.shape.1 > 1;
         let list: Vec<View> = list.into_iter().filter(full).collect();
         let bytes = |v: &View| v.shape.0 * v.shape.1 * v.scalar.bits();
-        // Two of different sizes, where there are such.
+        // Prefers a tile of another size than the other copy has.
         let differs = |v: &&View| other.is_some_and(|o| bytes(v) != bytes(&o.from));
         let unlike: Vec<View> = list.iter().filter(differs).cloned().collect();
         let from = nth(&unlike, pick.which).or_else(|| nth(&list, pick.which))?;
-        // Open, or else as it is stated; declared in the loop, or else before it.
+        // The layout is open or stated, and the declaration is inside of the loop or before it.
         let part = match (outside, pick.part) {
             (true, _) => 0,
             (_, 14) => 3,
@@ -115,7 +115,7 @@ impl Body {
         let sum = (from.scalar.bits() >= 16 && pick.new > 1).then(|| {
             let sum = self.allocate(false, registers, from.shape, from.scalar, code);
             let Owner::Local(l) = sum.owner else { return sum };
-            // Before everything else.
+            // The Init precedes all other statements.
             let (slot, scalar) = (sum.slot, sum.scalar);
             self.head.line(format!("Init <<<#grid, #cta>>> (0) -> ({})", sum.text));
             let zero = vec![crate::gate::exact::Source::Number(0.0)];
@@ -127,7 +127,7 @@ impl Body {
         Some(Fill { from, to, held, sum })
     }
 
-    /// Writes what reads it.
+    /// Writes a use of the copied tile.
     fn used(&mut self, fill: Option<&Fill>, code: &mut Code) {
         let Some(Fill { to, held, sum, .. }) = fill else { return };
         if to.scalar.bits() < 16 || sum.is_none() {

@@ -1,9 +1,10 @@
-//! Registers that asynchronous instructions use while the program goes on.
+//! Registers that asynchronous instructions use while the program continues.
 //!
-//! The C++ compiler takes an asm statement for done when the next one begins, and would move
-//! accesses to its registers to where they are still in use. Where a statement hands registers to
-//! such instructions, or back ([`carbyne_atoms::Handover`]), an empty asm statement that claims to
-//! write them keeps accesses on their side.
+//! The C++ compiler assumes that an asm statement is complete when the next one begins. It would
+//! move accesses to the statement's registers to places where the hardware still uses the
+//! registers. So if a statement hands registers to such instructions, or back
+//! ([`carbyne_atoms::Handover`]), an empty asm statement that appears to write the registers keeps
+//! accesses from moving across.
 
 use super::helper::Helper;
 use super::state::Lowering;
@@ -13,7 +14,7 @@ use carbyne_atoms::AsmClass;
 use carbyne_ir::program::{BufferId, SpecId};
 
 impl Lowering<'_> {
-    /// Notes registers that come into scope.
+    /// Records registers that come into scope.
     pub(super) fn declare_in_flight(&mut self, id: BufferId) {
         if self.p.buffers[id].is_per_thread() && self.asynchronous.contains(&id) {
             self.in_flight.push(id);

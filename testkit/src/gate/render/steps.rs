@@ -1,18 +1,18 @@
-//! Steps of the block: operations, loops, conditions.
+//! Writes kernels with bodies and the steps of the block: operations, loops, conditions.
 
 use super::state::{Body, Code, Features, Owner, View};
 use super::views::nth;
 use super::{Contents, LOCAL, Writer, product};
+use crate::gate::description::{Pick, Place, Step};
 use crate::gate::exact::{Flow, Function, Source};
-use crate::gate::plan::{Pick, Place, Step};
 use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;
 
-/// Most turns of all loops around a statement, multiplied.
+/// The maximum product of the trip counts of all enclosing loops.
 pub(super) const MOST_TURNS: i64 = 12;
 
-/// Functions of one operand, a cast where there is none; from [`plan::SMOOTH`](crate::gate::plan)
-/// on those that round.
+/// Functions of one operand; `None` is a cast. From [`SMOOTH`](crate::gate::description) on,
+/// functions round.
 const UNARY: [Option<UnaryOp>; 16] = [
     Some(UnaryOp::Neg),
     Some(UnaryOp::Relu),
@@ -41,7 +41,7 @@ const BINARY: [BinaryOp; 8] = [
     BinaryOp::Add,
     BinaryOp::Mul,
 ];
-/// What a type is cast to.
+/// Target types of casts.
 const CAST: [Scalar; 8] = [
     Scalar::F32,
     Scalar::F16,
@@ -68,7 +68,7 @@ impl Body {
         if b.outputs.is_empty() {
             return;
         }
-        // Of what was there before, a part may be written; the rest stays what it is.
+        // The kernel may write only a part of an existing tensor; the rest keeps its value.
         b.inputs.extend(b.outputs.iter().filter(|g| **g < before));
         for g in b.inputs.clone() {
             w.reads(g);
@@ -104,7 +104,7 @@ impl Body {
         w.kernels.push(kernel.lines.join("\n") + "\n");
     }
 
-    /// What is left in registers and in shared memory goes to tensors of the caller.
+    /// Copies the contents of registers and shared memory to tensors of the caller.
     fn results(&mut self, w: &mut Writer, code: &mut Code) {
         let mut left: Vec<View> = vec![];
         let mut registers = self.readable(w, Place::Registers, 0);
@@ -147,7 +147,8 @@ impl Body {
         code.op(Function::Same, vec![tensor(from)], (to.slot, to.scalar), all);
     }
 
-    /// Whether a view is all of its tensor: other stages and quarters keep what they hold.
+    /// Whether a view covers its whole tensor. Otherwise other stages and quarters keep their
+    /// values.
     fn is_all(&self, view: &View) -> bool {
         let stages = match view.owner {
             Owner::Local(l) => self.locals[l].stages,
@@ -317,7 +318,7 @@ impl Body {
         if vector && (from == Place::Shared || to == Place::Shared) {
             return;
         }
-        // One row or column stands for all.
+        // A row or column is broadcast to a whole tile.
         if vector && target.part % 4 == 1 && to == Place::Registers && from == Place::Registers {
             shape = (
                 if shape.0 == 1 { w.sizes.0 } else { shape.0 },
@@ -351,7 +352,7 @@ impl Body {
         let all = self.is_all(&to_view) && to != Place::Global && from_view.owner != to_view.owner;
         let one = matches!(to_view.owner, Owner::Local(l) if self.locals[l].stages == 1);
         self.moved(code, &from_view, &to_view, all && one);
-        // The same place once more, from elsewhere.
+        // A second copy to this place from another source.
         if let (Place::Global, Owner::Local(l), 7) = (from, to_view.owner, target.which)
             && to == Place::Shared
         {
@@ -434,7 +435,7 @@ impl Body {
             self.has("MatMul onto a factor");
         }
         let Owner::Local(l) = to.owner else { return };
-        // Onto what is there, onto zeros, or without either.
+        // Accumulates to existing values, accumulates to zeros, or overwrites.
         let there = set == 1 && self.locals[l].is_written();
         let own = to.owner != a.owner && to.owner != b.owner;
         let zeros = !there && picks.2.which % 2 == 1 && out == acc && own;

@@ -1,13 +1,13 @@
-//! Who holds a register tensor whose layout is open: the threads of the body that declares it, or,
-//! where all that uses it is executed by one part of these, that part.
+//! Selection of the threads that hold a register tensor with an open layout. These are the threads
+//! of the body that declares the tensor; or, if one group of them executes all uses, that group.
 
 use crate::layout::Layout;
 use crate::program::{BufferId, Program, SpecId, TensorId, ThreadsId};
 use std::collections::BTreeMap;
 
-/// Gives open register tensors to the group of threads that alone uses them.
+/// Assigns open register tensors to the one group of threads that uses them.
 pub(super) fn narrow(p: &mut Program) {
-    // None once two groups, or threads by themselves, use a tensor.
+    // `None` if two different groups, or single threads, use the tensor.
     let mut users: BTreeMap<BufferId, Option<ThreadsId>> = BTreeMap::new();
     for (id, spec) in p.specs.iter().filter(|(_, s)| s.body.is_none()) {
         let of = group(p, id);
@@ -30,7 +30,7 @@ pub(super) fn narrow(p: &mut Program) {
     }
 }
 
-/// The threads that execute a leaf as one group, where they are a part of the block and known.
+/// The threads that execute a leaf as one group, if they are a known part of the block.
 fn group(p: &Program, id: SpecId) -> Option<ThreadsId> {
     let threads = p.specs[id].exec?.threads;
     let t = &p.threads[threads];

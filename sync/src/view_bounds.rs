@@ -1,9 +1,8 @@
-//! Elements of views that there are not: tiles may reach over the end of a mode, and nothing is
-//! accessed there.
+//! The bounds of a view whose tile may reach over the end of a mode. Elements beyond the end do not
+//! exist, and no thread accesses them.
 //!
-//! Whether an element is one of the tensor's is a comparison of numbers that may depend on the
-//! block, the thread, a loop or a symbol. An access is left out only where it is known not to be
-//! made.
+//! Whether an element exists is a comparison that may depend on the block, the thread, a loop or a
+//! symbol. The checker leaves an access out only if the element is known not to exist.
 
 use crate::expr::{Env, Exprs};
 use crate::value::{NOTHING, Value};
@@ -11,24 +10,24 @@ use carbyne_ir::expr::{Dim, ExprArena};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::Bound;
 
-/// A mode that a view may reach over the end of: elements are accessed whose coordinate is below
-/// its extent.
+/// A mode whose end a view may exceed. Elements exist if their coordinate is below the extent.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
-    /// The coordinate of element zero.
+    /// The coordinate of element 0.
     pub(crate) offset: Dim,
     pub(crate) extent: Dim,
-    /// Of each element, the coordinate from the offset.
+    /// For each element, its coordinate relative to the offset.
     pub(crate) at: Vec<i64>,
-    /// The least of these, and one more than the largest.
+    /// The least of these coordinates, and one more than the largest.
     pub(crate) least: i64,
     pub(crate) end: i64,
-    /// What divides the extent less the offset, whatever they are; at least 1.
+    /// A number of at least 1 that divides the extent minus the offset for all values of the
+    /// symbols.
     divisor: i64,
 }
 
 impl Limit {
-    /// `along` is the bound's layout where symbols have their values.
+    /// `along` is the layout of the bound, evaluated for the values of symbols.
     pub(crate) fn new(arena: &ExprArena, bound: &Bound, along: &Layout<i64>) -> Limit {
         let at: Vec<i64> = (0..along.size()).map(|e| along.at(e)).collect();
         let least = at.iter().copied().min().unwrap_or(0);
@@ -38,12 +37,12 @@ impl Limit {
         Limit { offset, extent, at, least, end, divisor }
     }
 
-    /// How many coordinates from the offset on are below the extent.
+    /// The number of coordinates from the offset to the extent.
     pub(crate) fn room(&self, exprs: &Exprs<'_>, env: &Env) -> Value {
         exprs.value(self.extent, env).less(&exprs.value(self.offset, env))
     }
 
-    /// The same up to what makes no difference to the elements of the view.
+    /// The room, clamped to the values that make a difference to the elements of the view.
     pub(crate) fn clamped(&self, exprs: &Exprs<'_>, env: &Env) -> Value {
         self.room(exprs, env).map(|room| match room {
             NOTHING => NOTHING,
@@ -51,7 +50,7 @@ impl Limit {
         })
     }
 
-    /// Elements with the same number are all below the extent, or none is.
+    /// The class of an element. Either all elements of a class are below the extent, or none is.
     pub(crate) fn class(&self, element: usize) -> i64 {
         self.at.get(element).map_or(0, |at| at.div_euclid(self.divisor))
     }

@@ -1,26 +1,26 @@
-//! Kernels that say what they compute, and nothing of how: chains of operations on whole tensors.
+//! Writes kernels without bodies that are chains of operations on whole tensors.
 
+use super::super::description::Operation;
 use super::super::exact::{Flow, Function, Source};
-use super::super::plan::Operation;
 use super::{Tensor, Writer, product};
 
-/// A mode: the extent of a tile, and how many there are.
+/// A mode: the extent of a tile, and the number of tiles.
 type Mode = (i64, i64);
 
-/// Beyond it nothing is raised to a power.
+/// The maximum argument of an exponential.
 const MOST_EXPONENT: f64 = 8.0;
-/// A bound of elements that an earlier kernel writes.
+/// An upper bound of elements that an earlier kernel writes.
 const UNKNOWN: f64 = 1e6;
 
-/// What has been computed.
+/// A computed value.
 #[derive(Clone, Debug)]
 struct Value {
     /// Its name, or a view.
     text: String,
     modes: [Mode; 2],
-    /// No magnitude is beyond.
+    /// An upper bound of magnitudes.
     most: f64,
-    /// The tensor of the caller that it is.
+    /// The caller's tensor, if the value is one.
     tensor: Option<usize>,
 }
 
@@ -30,7 +30,7 @@ impl Value {
     }
 }
 
-/// Extents of both together, where they fit.
+/// The modes of the broadcast of both values, if they fit.
 fn broadcast(a: &Value, b: &Value) -> Option<[Mode; 2]> {
     let (ea, eb) = (a.extents(), b.extents());
     let one = |m: usize| match (ea[m], eb[m]) {
@@ -43,13 +43,13 @@ fn broadcast(a: &Value, b: &Value) -> Option<[Mode; 2]> {
 }
 
 impl Writer {
-    /// A kernel without a body that is a chain of operations.
+    /// Writes a chain of operations as a kernel without a body.
     pub(super) fn graph(&mut self, i: usize, first: u8, nodes: &[Operation], form: u8) {
         let floats: Vec<usize> = (0..self.globals.len())
             .filter(|g| self.globals[*g].readable() && self.globals[*g].scalar.is_float())
             .collect();
         if floats.is_empty() {
-            return self.whole(i, 0, (first, 0), form);
+            return self.whole_kernel(i, 0, (first, 0), form);
         }
         let a = floats[usize::from(first) % floats.len()];
         let mut chain = Chain::new(&self.globals, &floats, a);
@@ -60,7 +60,8 @@ impl Writer {
         let tensors: Vec<usize> = floats.iter().copied().filter(|g| read.contains(g)).collect();
         tensors.iter().for_each(|g| self.reads(*g));
         let [rows, columns] = now.modes;
-        // As wide as what is read, so that nothing leaves the range of its type unseen.
+        // The result is at least as wide as the inputs, so that no number exceeds its range
+        // unnoticed.
         let scalar = match form / 4 {
             0 => self.globals[a].scalar,
             _ => super::F[1],
@@ -82,13 +83,13 @@ impl Writer {
     }
 }
 
-/// A chain as far as it is written.
+/// A chain under construction.
 struct Chain<'a> {
     globals: &'a [Tensor],
     lines: Vec<String>,
-    /// Operands that it may have, and what it has computed.
+    /// Possible operands and computed values.
     values: Vec<Value>,
-    /// Tensors of the caller that it reads.
+    /// The caller's tensors that it reads.
     read: Vec<usize>,
     now: Value,
     multiplied: bool,
@@ -99,8 +100,8 @@ impl<'a> Chain<'a> {
         let of = |g: usize| {
             let t = &globals[g];
             let modes = [(t.tile.0, t.tiles.0), (t.tile.1, t.tiles.1)];
-            // Inputs of an exponential are drawn up to eight; what an earlier kernel writes may be
-            // of any size.
+            // Inputs of an exponential are drawn up to eight. Results of earlier kernels may have
+            // any size.
             let most = if t.contents == super::Contents::Untouched { 8.0 } else { UNKNOWN };
             Value { text: format!("%{}", t.name), modes, most, tensor: Some(g) }
         };

@@ -1,4 +1,4 @@
-//! Who executes: thread tensors, execution configurations, barriers.
+//! Executors: thread tensors, the parts in `<<< >>>`, and barriers.
 
 use super::state::{Around, Verifier};
 use crate::ast::ThreadScalar;
@@ -9,26 +9,28 @@ use crate::limits;
 use crate::program::{SpecId, TensorId, Threads, ThreadsId};
 use crate::span::Span;
 
-/// Coordinates of threads do not follow from their index.
+/// The index of a thread does not determine its coordinates.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "{name} counts threads {}:{} across {others} others; coordinates do not follow from the index",
+    "{name} has a mode {}:{} whose stride is not a positive multiple of {others}, the number of \
+     threads in its inner modes",
     digit.0,
     digit.1
 )]
 struct Mixed {
     name: String,
-    /// Extent and stride.
+    /// The mode: extent and stride.
     digit: (i64, i64),
     others: i64,
 }
 
 impl Verifier<'_> {
-    /// V0214: views of declared thread tensors hold distinct threads, numbered by a mixed radix.
+    /// V0214: views of declared thread tensors contain distinct threads, with a mixed-radix
+    /// numbering.
     pub(super) fn thread_tensors(&mut self) {
         for (id, t) in self.p.threads.iter() {
             if t.root == id || t.each.is_some() {
-                continue; // Declarations were checked when they were resolved.
+                continue; // Resolving has checked declarations.
             }
             let Some(layout) = t.concat().to_fixed() else { continue };
             if layout.size() > limits::MAX_BLOCK_THREADS && t.scalar == ThreadScalar::Thread {
@@ -40,16 +42,16 @@ impl Verifier<'_> {
                     Code::ThreadLayout,
                     t.span,
                     why.to_string(),
-                    "tile and reshape a compact thread tensor without repeating or skipping threads",
+                    "tile and reshape a compact thread tensor, without repeated or missing threads",
                 ),
             }
         }
     }
 
-    /// The index of every thread gives back its coordinates by (index / stride) % extent.
+    /// Checks that (index / stride) % extent computes each coordinate from the index of a thread.
     fn numbered(&self, t: &Threads, layout: &Layout<i64>) -> Result<(), Mixed> {
         let leaves = layout.leaves();
-        // Where each stride is beyond all that the smaller ones reach, the digits cannot mix.
+        // If each stride exceeds the reach of the smaller ones, digits do not overlap.
         let mut sorted: Vec<(i64, i64)> = leaves.iter().copied().filter(|(n, _)| *n > 1).collect();
         sorted.sort_by_key(|(_, s)| *s);
         let mut radix = 1;
@@ -64,7 +66,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// V0213 for a kernel.
+    /// V0213 for the executor of a kernel.
     pub(super) fn root_exec(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
         let Some(exec) = spec.exec else { return };
@@ -73,8 +75,8 @@ impl Verifier<'_> {
             self.error(
                 Code::ExecConfig,
                 spec.span,
-                "a kernel runs on `<<<blocks, threads>>>`",
-                "name a tensor of blocks first, then one of threads",
+                "the executor of a kernel is not `<<<blocks, threads>>>`",
+                "write a tensor of blocks first, then one of threads",
             );
             return;
         }
@@ -89,11 +91,11 @@ impl Verifier<'_> {
             self.error(
                 Code::ExecConfig,
                 spec.span,
-                "a kernel runs on whole thread tensors",
+                "the executor of a kernel is a part of a thread tensor",
                 "name the declared tensors; take tiles of them in the body",
             );
         }
-        // Hardware forms clusters of neighbors.
+        // The hardware makes clusters of neighboring blocks.
         if let [_, .., cluster] = &blocks.levels[..]
             && !cluster.to_fixed().is_some_and(|l| l.is_bijective_onto(l.size()))
         {
@@ -101,12 +103,13 @@ impl Verifier<'_> {
                 Code::ExecConfig,
                 spec.span,
                 "the blocks of a cluster are not neighbors",
-                "number them consecutively: `[(m,n):(2,2*m)].[(2,1):(1,2)].block`, or a tile of 2:1",
+                "number them consecutively: `[(m,n):(2,2*m)].[(2,1):(1,2)].block`, or use a tile \
+                 of 2:1",
             );
         }
     }
 
-    /// V0213 for a spec inside a body.
+    /// V0213 for the executor of a spec inside a body.
     pub(super) fn nested_exec(&mut self, id: SpecId, around: &Around) {
         let spec = &self.p.specs[id];
         let (Some(exec), Some(outer), Some(kernel)) =
@@ -116,7 +119,7 @@ impl Verifier<'_> {
                 self.error(
                     Code::ExecConfig,
                     spec.span,
-                    "the spec does not say who executes it",
+                    "the spec has no executor",
                     "write `<<<#blocks, #threads>>>` after its name",
                 );
             }
@@ -129,14 +132,14 @@ impl Verifier<'_> {
             self.error(
                 Code::ExecConfig,
                 spec.span,
-                "the spec runs on other threads than its kernel",
+                "the spec runs on threads that do not belong to its kernel",
                 "use views of the thread tensors in the kernel's `<<<...>>>`",
             );
             return;
         }
         if t(outer.threads).elect.is_some() && !self.same_elected(exec.threads, outer.threads) {
             let help = "run it on the tensor made by `.elect()`";
-            let message = "within an elected thread's body another thread is named";
+            let message = "the body of an elected thread runs a spec on another thread";
             return self.error(Code::ExecConfig, spec.span, message, help);
         }
         let elects = self.elects_of(exec.threads);
@@ -145,11 +148,11 @@ impl Verifier<'_> {
                 Diagnostic::new(
                     Code::Divergent,
                     spec.span,
-                    "one of a group is elected where threads have diverged",
+                    "one thread of a group is elected where threads may have diverged",
                 )
-                .label("who is elected here depends on who comes")
-                .related(at, "not all threads pass here")
-                .help("move it out of the condition"),
+                .label("only threads that arrive can be elected")
+                .related(at, "threads diverge here")
+                .help("move the election out of the condition"),
             );
             return;
         }
@@ -160,7 +163,8 @@ impl Verifier<'_> {
             }
             let mut numbers = spec.multicast.into_iter().chain(spec.valid);
             if numbers.any(|d| self.differs_in(d, groups.as_deref())) {
-                let message = "a number of the spec depends on the thread, and which one is elected is not said";
+                let message =
+                    "a number of the spec depends on the thread, but any thread may be elected";
                 return self.error(Code::ExecConfig, spec.span, message, SAME_FOR_ALL);
             }
         }
@@ -183,8 +187,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// The groups of which threads are elected: None where none are, Some(None) where the groups
-    /// are not known.
+    /// The groups in which a thread is elected: `None` without an election, `Some(None)` if the
+    /// groups are unknown.
     pub(super) fn elects_of(&self, threads: ThreadsId) -> Option<Option<Vec<Vec<i64>>>> {
         let of = &self.p.threads[self.p.threads[threads].elect?];
         Some(of.groups_below(of.levels.len().saturating_sub(1)))
@@ -198,14 +202,14 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whether the place of a tensor may differ between threads of one of these groups.
+    /// Whether the address of a tensor may differ between threads of one of these groups.
     pub(super) fn place_differs(&self, t: TensorId, groups: Option<&[Vec<i64>]>) -> bool {
         let tensor = &self.p.tensors[t];
         let at = tensor.map.iter().flat_map(|m| m.at.iter().flatten()).copied();
         at.chain([tensor.offset]).chain(tensor.peer).any(|d| self.differs_in(d, groups))
     }
 
-    /// Whether both are elected of the same groups.
+    /// Whether both tensors have elected threads of the same groups.
     fn same_elected(&self, a: ThreadsId, b: ThreadsId) -> bool {
         let groups = |t: ThreadsId| self.p.threads[t].elect.map(|g| &self.p.threads[g]);
         match (groups(a), groups(b)) {
@@ -214,7 +218,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// The sorted indices of a thread tensor; none where they depend on a variable.
+    /// The sorted indices of a thread tensor; `None` if they depend on a variable.
     pub(super) fn thread_set(&self, id: ThreadsId) -> Option<Vec<i64>> {
         let t = &self.p.threads[id];
         let Dim::Const(offset) = t.offset else { return None };
@@ -227,7 +231,7 @@ impl Verifier<'_> {
         Some(set)
     }
 
-    /// V0220.
+    /// V0220 for a barrier of all threads (`None`) or of the named ones.
     pub(super) fn barrier(&mut self, threads: Option<ThreadsId>, span: Span, around: &Around) {
         let (Some(exec), Some(kernel)) =
             (self.p.specs[around.spec].exec, self.p.specs[around.kernel].exec)
@@ -239,7 +243,7 @@ impl Verifier<'_> {
             self.who_comes(around, &mut all);
             all
         });
-        // Groups of which nobody comes do not wait.
+        // Groups without a thread here do not wait.
         let comes = |group: &Vec<i64>| {
             here.as_ref().is_none_or(|here| group.iter().any(|t| here.binary_search(t).is_ok()))
         };
@@ -248,26 +252,22 @@ impl Verifier<'_> {
             .map(|groups| groups.into_iter().filter(comes).collect());
         if let Some(at) = self.parts(around, groups.as_deref()) {
             self.errors.push(
-                Diagnostic::new(
-                    Code::Divergent,
-                    span,
-                    "a barrier stands where threads have diverged",
-                )
-                .label("a barrier waits for all of them")
-                .related(at, "not all threads pass here")
-                .help("move the barrier out of the condition"),
+                Diagnostic::new(Code::Divergent, span, "threads may have diverged at a barrier")
+                    .label("a barrier waits for all of its threads")
+                    .related(at, "threads diverge here")
+                    .help("move the barrier out of the condition"),
             );
             return;
         }
         if self.p.threads[exec.threads].elect.is_some() {
-            let message = "a barrier stands where one thread of each group has been elected";
-            let help = "move it out of the elected thread's body";
+            let message = "a barrier in the body of an elected thread";
+            let help = "move it out of the body of the elected thread";
             return self.error(Code::Divergent, span, message, help);
         }
         let (Some(here), Some(groups)) = (here, groups) else {
             if threads.is_some() {
-                let message = "the threads that a barrier waits for are not known";
-                let help = "name threads of constant number and place, `barrier(#w[0])`";
+                let message = "the threads of a barrier are not known";
+                let help = "name a constant set of threads, such as `barrier(#w[0])`";
                 self.error(Code::Divergent, span, message, help);
             }
             return;
@@ -279,24 +279,24 @@ impl Verifier<'_> {
         }
         let message = match (self.p.threads[named].own, groups.first()) {
             (1.., Some(group)) => format!(
-                "{} threads come to barriers of {} each, and some of these groups are not complete",
+                "{} threads arrive at barriers of {} threads each, and some groups are incomplete",
                 here.len(),
                 group.len()
             ),
-            _ => format!("{} threads come to a barrier of {waited}", here.len()),
+            _ => format!("{} threads arrive at a barrier of {waited}", here.len()),
         };
         self.errors.push(Diagnostic::new(Code::Divergent, span, message).help(
-            "name the threads, `barrier(#t)`, each thread's own group, `barrier(#w[@w])`, or move it to the \
-             body of the block's spec",
+            "name the threads, `barrier(#t)`, or each thread's own group, `barrier(#w[@w])`, or \
+             move it to the body of the block's spec",
         ));
     }
 }
 
 pub(super) const SAME_FOR_ALL: &str =
-    "name a thread, `#cta[0]`, or a place that is the same for all";
+    "name a thread, such as `#cta[0]`, or use an address or number that all threads share";
 
-/// The place of a tensor depends on which thread is elected.
+/// The message for a tensor whose address depends on the elected thread.
 pub(super) fn differs(p: &crate::program::Program, t: TensorId) -> String {
     let name = p.tensor_name(t);
-    format!("the place of a {name} depends on the thread, and which one is elected is not said")
+    format!("the address of {name} depends on the thread, but any thread may be elected")
 }

@@ -1,26 +1,26 @@
-//! Which elements of a view are accessed: those that there are.
+//! The elements of a view that exist, for each thread of a block.
 
 use crate::expr::{Env, Exprs};
-use crate::limits::Limit;
 use crate::plan::View;
 use crate::value::{NOTHING, Value};
+use crate::view_bounds::Limit;
 
-/// Which elements of a view are accessed.
-pub(crate) struct Kept<'v> {
+/// The existing elements of a view.
+pub(crate) struct InBounds<'v> {
     view: &'v View,
     /// The room below each limit.
     rooms: Vec<Value>,
 }
 
 impl View {
-    /// Which elements there are, for the threads of a block.
-    pub(crate) fn kept(&self, exprs: &Exprs<'_>, env: &Env) -> Kept<'_> {
-        Kept { view: self, rooms: self.limits.iter().map(|l| l.room(exprs, env)).collect() }
+    /// Evaluates the bounds of the view for the threads of a block.
+    pub(crate) fn in_bounds(&self, exprs: &Exprs<'_>, env: &Env) -> InBounds<'_> {
+        InBounds { view: self, rooms: self.limits.iter().map(|l| l.room(exprs, env)).collect() }
     }
 }
 
-impl Kept<'_> {
-    /// Whether a thread accesses all elements.
+impl InBounds<'_> {
+    /// Whether all elements exist for a thread. An unknown bound counts as not exceeded.
     pub(crate) fn has_all(&self, thread: usize) -> bool {
         let has_all = |(limit, room): (&Limit, &Value)| {
             let room = room.of(thread);
@@ -29,7 +29,7 @@ impl Kept<'_> {
         self.view.limits.iter().zip(&self.rooms).all(has_all)
     }
 
-    /// Whether a thread may access an element.
+    /// Whether an element may exist for a thread.
     #[inline]
     pub(crate) fn has(&self, thread: usize, element: u32) -> bool {
         let has = |(limit, room): (&Limit, &Value)| {
@@ -39,7 +39,7 @@ impl Kept<'_> {
         self.view.limits.iter().zip(&self.rooms).all(has)
     }
 
-    /// Whether it is not known which elements a thread accesses.
+    /// Whether the existing elements are unknown for a thread.
     pub(crate) fn is_unsure(&self, thread: usize) -> bool {
         self.view.is_open_ended || self.rooms.iter().any(|room| room.of(thread) == NOTHING)
     }
