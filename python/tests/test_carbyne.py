@@ -251,7 +251,7 @@ def test_the_command_line_is_part_of_the_package() -> None:
     assert ran.returncode == 2 and "Traceback" not in ran.stderr
 
 
-@pytest.mark.parametrize("page", ["README.md", "python/README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "python/README.md", "docs/python.md", "docs/tutorial.md"])
 def test_examples_of_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page(page)

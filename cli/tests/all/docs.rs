@@ -1,4 +1,4 @@
-//! The generated pages under `docs/` and the generated parts of the README are up to date.
+//! The pages under `docs/` that are generated, or have generated parts, are up to date.
 
 use crate::support::{carbyne, golden, none, root, texts_under};
 use carbyne_atoms::{Arch, AtomTable, docs};
@@ -56,11 +56,11 @@ const FAMILIES: [(&str, &str); 12] = [
     ("I", "Carbyne itself"),
 ];
 
-/// The README quotes the example.
+/// The page about commands quotes the program of the demo.
 #[test]
-fn the_readme_shows_the_example() {
+fn the_page_about_commands_shows_the_example() {
     let source = std::fs::read_to_string(root().join("examples/gemm.cby")).unwrap();
-    shows("README.md", &[("example", source.trim_end())]);
+    shows("docs/commands.md", &[("example", source.trim_end())]);
 }
 
 /// The page about strategies quotes the explanation of a choice.
@@ -195,6 +195,27 @@ fn the_worked_example_of_an_atom_is_the_code() {
     let filetest = read("cli/tests/filetests/atoms/redux_xor.cby");
     let program = &filetest[filetest.find("carbyne 2").expect("a program")..];
     assert_eq!(made.text(), program, "write the filetest again, as CONTRIBUTING.md says");
+}
+
+/// Files and folders of crates that the guides to the sources name in backticks.
+#[test]
+fn guides_to_the_sources_name_files_that_exist() {
+    let mut missing = vec![];
+    for page in ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/sources.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let path = |word: &&str| {
+            let of_a_path = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
+            let (folder, _) = word.split_once('/').unwrap_or_default();
+            let in_crate = root().join(folder).join("Cargo.toml").is_file() && !folder.is_empty();
+            in_crate && word.chars().all(of_a_path)
+        };
+        // Every other part lies between backticks.
+        let named = text.split('`').skip(1).step_by(2).filter(path);
+        missing.extend(
+            named.filter(|p| !root().join(p).exists()).map(|p| format!("{page}: no `{p}`")),
+        );
+    }
+    none(missing);
 }
 
 /// The page of a GPU names only atoms that exist and passed.
