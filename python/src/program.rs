@@ -6,7 +6,7 @@ use crate::work::{Listener, interruptible, reported};
 use carbyne::documents;
 use carbyne_codegen::{
     Element, Form, Host, handed_on, nvrtc, print_kernels, print_program, print_tvm_ffi, results,
-    written,
+    written_buffers,
 };
 use carbyne_embed::{
     Arch, Array, AtomTable, Checked, CudaKernel, Decomposed, Decomposition, Diagnostic, Inputs,
@@ -406,7 +406,8 @@ fn of_caller(program: &Program) -> impl Iterator<Item = (BufferId, &Buffer)> {
 /// strides (if each mode has one stride and elements are not packed), whether a kernel writes it,
 /// whether it is written before it is read, and whether it only passes data between kernels.
 fn tensors(program: &Program) -> Vec<Value> {
-    let (written, results, handed_on) = (written(program), results(program), handed_on(program));
+    let (written, results, handed_on) =
+        (written_buffers(program), results(program), handed_on(program));
     let of = |(id, b): (BufferId, &Buffer)| {
         let modes = program.tensors[b.tensor].levels.iter().flat_map(|l| l.modes());
         let extent = |m: Layout<Dim>| m.size_in(&program.arena).map(|n| program.arena.display(n));
