@@ -1107,7 +1107,7 @@ fn planned_once(
     let choosing = instance::choose::Choosing {
         module: sized,
         symbols: None,
-        unsized_for: unsized_for.as_deref(),
+        unsized_for: unsized_for.as_ref(),
         src: generated.src,
         program: sized_program,
         table,

@@ -128,8 +128,8 @@ impl Ways<'_> {
         let could = |name: &str| {
             of(name).is_some_and(|(def, _)| rows.iter().any(|row| instance::could_be(def, row)))
         };
-        let means = |why: &str| !why.starts_with(instance::SOMETHING_ELSE);
-        let all = ranking.others.iter().filter(|(name, why)| means(why) && could(name));
+        let means = |name: &String| !ranking.unlike.contains(name);
+        let all = ranking.others.iter().filter(|(name, _)| means(name) && could(name));
         all.map(|(strategy, why)| Without {
             origin: ranking.span,
             strategy: strategy.clone(),

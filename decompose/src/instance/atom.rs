@@ -8,6 +8,15 @@ use carbyne_ir::ast::{Def, Key, Operand, Spec, SpecKind, Stmt, StmtKind, TensorE
 use carbyne_ir::scalar::Memory;
 use std::collections::HashMap;
 
+/// Why an atom implements no leaf of a body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoLeaf {
+    #[error("it has no {kind} that `{atom}` could implement")]
+    Kind { kind: SpecKind, atom: String },
+    #[error("`{atom}` moves nothing that way: elements go {}", ways.join(", "))]
+    Ways { atom: String, ways: Vec<String> },
+}
+
 /// Writes `atom=` at the leaves that the atom may implement.
 ///
 /// # Errors
@@ -17,7 +26,7 @@ pub(crate) fn pin(
     of: &Stmt,
     name: &str,
     table: &AtomTable,
-) -> Result<(), String> {
+) -> Result<(), NoLeaf> {
     let StmtKind::Spec(spec) = &of.kind else { return Ok(()) };
     let Some(atom) = table.get(name) else { return Ok(()) };
     let kind = spec.kind;
@@ -52,8 +61,8 @@ pub(crate) fn pin(
     });
     match any {
         true => Ok(()),
-        false if ways.is_empty() => Err(format!("it has no {kind} that `{name}` could implement")),
-        false => Err(format!("`{name}` moves nothing that way: elements go {}", ways.join(", "))),
+        false if ways.is_empty() => Err(NoLeaf::Kind { kind, atom: name.to_owned() }),
+        false => Err(NoLeaf::Ways { atom: name.to_owned(), ways }),
     }
 }
 

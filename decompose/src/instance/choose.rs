@@ -2,40 +2,43 @@
 //! the arithmetic of their tiles; layouts are solved of those whose bound beats the best.
 
 use super::alike::{self, Alike};
+use super::atom::NoLeaf;
 use super::between;
 use super::graph::{Graph, Opaque};
 use super::larger::{self, Larger};
 use super::library::{Source, Strategies, Theirs};
 use super::padded;
-use super::params::{self, Budget, Numbers, Pins};
-use super::pattern::{Found, Pattern};
+use super::params::{self, Budget, Numbers, Pins, Unmet, Unpinned};
+use super::pattern::{Found, Pattern, Unlike};
+use super::sizes::Unsized;
 use super::symbols::Symbols;
 use super::trials::{MOST_LISTED, Trials, Wanted};
-use super::write::{self, Executors, Instance};
+use super::write::{self, Executors, Instance, Refused};
 use crate::WithBodies;
-use crate::model::Model;
 use crate::model::fitted::FITTED;
+use crate::model::{Model, Refusal};
 use crate::names::Names;
 use crate::places;
 use crate::solve::copy::matmul_rows;
 use crate::solve::ops;
-use carbyne_atoms::{Atom, AtomOp, AtomTable, Machine, limits};
+use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, Machine, limits};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
-    AttrValue, Chosen, Def, Expr, ExprKind, Key, Module, Role, Spec, Stmt, StmtKind, TupleExpr,
+    AttrValue, Chosen, Def, Expr, ExprKind, Key, Module, Role, Spec, Stmt, StmtKind, SyncOp,
+    TupleExpr,
 };
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{self, Program, SpecId};
+use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
 use carbyne_ir::{ast, resolve};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Instances of a strategy that are looked at where none has groups of threads that multiply.
 const HOPELESS: usize = 8;
-const NO_GROUP: &str = "no instruction multiplies";
 
 /// Instances that are not usual of which one match is looked at, where no other can be.
 const MOST_UNUSUAL: usize = 512;
@@ -71,7 +74,7 @@ pub(crate) struct Choosing<'a> {
     /// The module as it is, where numbers stand for its symbols in `module`.
     pub symbols: Option<(&'a Module, &'a Symbols)>,
     /// Why no numbers stand for its symbols, where it has some.
-    pub unsized_for: Option<&'a str>,
+    pub unsized_for: Option<&'a Unsized>,
     /// Gives the kernels of a module that have no bodies theirs, in which no names are defined that
     /// are in use elsewhere.
     pub plan: &'a dyn Fn(&Module, &Names) -> Result<WithBodies, Diagnostics>,
@@ -109,6 +112,8 @@ pub struct Ranking {
     pub instances: Vec<Ranked>,
     /// Strategies without any instance, and the reasons.
     pub others: Vec<(String, String)>,
+    /// Strategies among them whose meaning is another one.
+    pub(crate) unlike: BTreeSet<String>,
     /// Tiles of the chosen strategy that are larger than the chosen one, and the reasons why they
     /// were not chosen.
     pub larger: Vec<(String, String)>,
@@ -153,6 +158,61 @@ pub struct Ranked {
     pub partial: bool,
     /// Why it is not possible.
     pub refused: Option<String>,
+}
+
+/// Why an instance cannot be, or why a strategy has none.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum Reason {
+    #[error(transparent)]
+    Unlike(#[from] Unlike),
+    #[error(transparent)]
+    Unpinned(#[from] Unpinned),
+    #[error("it has no values to choose")]
+    NoValues,
+    /// The match gives these numbers of the condition.
+    #[error(
+        "no values of its parameters satisfy `{}`{}{}",
+        condition.text,
+        if known.is_empty() { "" } else { ": " },
+        known.join(", ")
+    )]
+    Unmet { condition: Unmet, known: Vec<String> },
+    #[error(transparent)]
+    Unwritten(#[from] Refused),
+    #[error(transparent)]
+    NoLeaf(#[from] NoLeaf),
+    #[error(transparent)]
+    Unbound(#[from] Refusal),
+    #[error("no instruction multiplies and waits as it does: {arch} has no `{op}`")]
+    NoSync { arch: Arch, op: SyncOp },
+    #[error("no instruction multiplies {0} and {1}")]
+    NoProduct(Scalar, Scalar),
+    #[error("no instruction multiplies {} and {} by groups of {group} threads", of.0, of.1)]
+    NoGroup { of: (Scalar, Scalar), group: i64 },
+    #[error(
+        "nothing multiplies {}x{}x{} of {} and {} by groups of {group} threads",
+        tile[0], tile[1], tile[2], of.0, of.1
+    )]
+    NoTile { tile: [i64; 3], of: (Scalar, Scalar), group: i64 },
+    /// The first of the errors is named.
+    #[error("{}", first(.0))]
+    Errors(#[from] Diagnostics),
+    #[error("its tiles do not divide the tensors for all sizes")]
+    Parted,
+    /// Written of symbols, it has errors, of which the first is named.
+    #[error("{}", first(.0))]
+    Symbolic(Diagnostics),
+    #[error("a size that it computes depends on symbols")]
+    SymbolicSize,
+    #[error("with symbolic sizes a block needs more shared memory than there is")]
+    SymbolicShared,
+}
+
+impl Reason {
+    /// Whether no instruction has the groups of threads, which are those of all instances.
+    fn is_hopeless(&self) -> bool {
+        matches!(self, Reason::NoSync { .. } | Reason::NoProduct(..) | Reason::NoGroup { .. })
+    }
 }
 
 /// A form of the graph, and how a strategy matches it.
@@ -231,7 +291,7 @@ struct Written {
     /// Which it is.
     taken: usize,
     /// Why it is not the best one, where it is another.
-    refused: Option<String>,
+    refused: Option<Reason>,
 }
 
 /// Why no layouts are found of an instance that is written of symbols.
@@ -248,9 +308,9 @@ struct Looked<'a> {
     candidates: &'a mut Vec<Candidate>,
     refused: &'a mut Vec<Ranked>,
     /// Why strategies are out.
-    refusals: &'a mut BTreeMap<String, String>,
+    refusals: &'a mut BTreeMap<String, Reason>,
     /// Why tiles of matches are.
-    tiles: &'a mut BTreeMap<(usize, Vec<i64>), String>,
+    tiles: &'a mut BTreeMap<(usize, Vec<i64>), Reason>,
 }
 
 /// What an instance takes at least.
@@ -298,7 +358,7 @@ impl Choosing<'_> {
             }
         }
         let (executors, pins) = (self.executors(id, written), self.pins(id, written));
-        let mut refusals: BTreeMap<String, String> = BTreeMap::new();
+        let mut refusals: BTreeMap<String, Reason> = BTreeMap::new();
         let matches = self.matches(&graph, &pins, names, &mut refusals);
         let mut candidates: Vec<Candidate> = vec![];
         let (kernel, span) = (spec.name.clone().unwrap_or_default(), spec.span);
@@ -324,7 +384,7 @@ impl Choosing<'_> {
                 match params::enumerate(m.def, strategy, &given, &pins, budget) {
                     Ok(all) => variants.push((given, all)),
                     Err(why) => {
-                        looked.refusals.entry(name.clone()).or_insert_with(|| why.to_string());
+                        looked.refusals.entry(name.clone()).or_insert_with(|| why.into());
                     }
                 }
             }
@@ -336,10 +396,10 @@ impl Choosing<'_> {
             let least = padded::least(m.def, &variants);
             for ((given, all), least) in variants.into_iter().zip(least) {
                 if all.instances.is_empty() {
-                    let why =
-                        all.unmet.as_ref().map_or("it has no values to choose".to_owned(), |c| {
-                            params::unsatisfied(m.def, &given, c)
-                        });
+                    let why = all.unmet.map_or(Reason::NoValues, |condition| {
+                        let known = params::known_in(m.def, &given, &condition.text);
+                        Reason::Unmet { condition, known }
+                    });
                     looked.refusals.entry(name.clone()).or_insert(why);
                 }
                 ranking.counts.0 +=
@@ -388,8 +448,8 @@ impl Choosing<'_> {
             let Written { module, more, taken, refused } = self.symbolic(&over, best, &ranking)?;
             if taken != best {
                 trials.take(taken, &mut ranking, &mut refusals);
-                let refused = refused.unwrap_or_default();
-                ranking.given_up = Self::given_up(&over, best, taken, refused, &ranking);
+                ranking.given_up =
+                    refused.and_then(|why| Self::given_up(&over, best, taken, &why, &ranking));
             }
             Ok((module, more, taken))
         });
@@ -402,11 +462,15 @@ impl Choosing<'_> {
             ranking.larger = self.larger(&all);
         }
         ranking.instances.extend(refused);
-        ranking.others = refusals
-            .iter()
-            .filter(|(name, _)| !candidates.iter().any(|c| matches[c.of].def.name.text == **name))
-            .map(|(name, why)| (name.clone(), why.clone()))
-            .collect();
+        for (name, why) in &refusals {
+            if candidates.iter().any(|c| matches[c.of].def.name.text == *name) {
+                continue;
+            }
+            if matches!(why, Reason::Unlike(why) if why.is_of_meaning()) {
+                ranking.unlike.insert(name.clone());
+            }
+            ranking.others.push((name.clone(), why.to_string()));
+        }
         let (module, mut more) = match made {
             Some(Ok((module, more, _))) => (module, more),
             Some(Err(d)) => return Err(d),
@@ -493,14 +557,14 @@ impl Choosing<'_> {
         let mut given_up = None;
         for i in over.tried(best, ranking) {
             let by = &over.candidates[i].by;
-            let mut keep = |why: String| {
-                given_up.get_or_insert_with(|| why.clone());
-                refused.get_or_insert(format!("{by}: {why}"));
+            let mut keep = |why: Reason| {
+                refused.get_or_insert_with(|| format!("{by}: {why}"));
+                given_up.get_or_insert(why);
             };
             let module = match self.over_symbols(over, i) {
                 Ok(module) => module,
-                Err((why, fact)) => {
-                    missing = missing.or(fact);
+                Err(why) => {
+                    missing = missing.or_else(|| fact_wanted(&why));
                     keep(why);
                     continue;
                 }
@@ -513,14 +577,9 @@ impl Choosing<'_> {
                 Ok((module, more)) => {
                     return Ok(Written { module, more, taken: i, refused: given_up });
                 }
-                Err(Unsolved::Shared) => {
-                    keep(
-                        "with symbolic sizes a block needs more shared memory than there is"
-                            .to_owned(),
-                    );
-                }
+                Err(Unsolved::Shared) => keep(Reason::SymbolicShared),
                 Err(Unsolved::Errors(errors)) => {
-                    given_up.get_or_insert_with(|| first(&errors));
+                    given_up.get_or_insert_with(|| errors.clone().into());
                     unsolved.get_or_insert(errors);
                 }
             }
@@ -552,22 +611,19 @@ impl Choosing<'_> {
         )))
     }
 
-    /// The module of an instance, written of symbols; or why there is none, and a fact that is
-    /// missing.
-    fn over_symbols(&self, over: &Over<'_>, i: usize) -> Result<Module, (String, Option<String>)> {
+    /// The module of an instance, written of symbols; or why there is none.
+    fn over_symbols(&self, over: &Over<'_>, i: usize) -> Result<Module, Reason> {
         let c = &over.candidates[i];
         let m = &over.matches[c.of];
-        let whole = "its tiles do not divide the tensors for all sizes".to_owned();
-        let written = over.symbols.written(m, &c.numbers).ok_or((whole, None))?;
+        let written = over.symbols.written(m, &c.numbers).ok_or(Reason::Parted)?;
         let of_numbers = Instance::of(m, &c.numbers);
         let instance = Instance { symbols: written, sizes: Some(over.symbols), ..of_numbers };
         let choosing = Choosing { module: over.of, symbols: None, ..*self };
-        let module = choosing.module_of(&instance, over.wanted).map_err(|why| (why, None))?;
-        resolve::resolve_elaborated(&module, self.src)
-            .map_err(|e| (first(&e), e.iter().find_map(fact_wanted)))?;
+        let module = choosing.module_of(&instance, over.wanted)?;
+        resolve::resolve_elaborated(&module, self.src).map_err(Reason::Symbolic)?;
         let mut kernels = module.items.iter().filter(|s| matches!(s.kind, StmtKind::Spec(_)));
         match kernels.any(|s| over.symbols.are_in(s)) {
-            true => Err(("a size that it computes depends on symbols".to_owned(), None)),
+            true => Err(Reason::SymbolicSize),
             false => Ok(module),
         }
     }
@@ -597,7 +653,7 @@ impl Choosing<'_> {
         over: &Over<'_>,
         best: usize,
         taken: usize,
-        why: String,
+        why: &Reason,
         ranking: &Ranking,
     ) -> Option<GivenUp> {
         let of = |i: usize| {
@@ -609,7 +665,7 @@ impl Choosing<'_> {
             return None;
         }
         let by = over.candidates[best].by.clone();
-        Some(GivenUp { by, cycles, why, facts: vec![] })
+        Some(GivenUp { by, cycles, why: why.to_string(), facts: vec![] })
     }
 
     /// Bounds instances of a match; how many there were.
@@ -646,13 +702,13 @@ impl Choosing<'_> {
                     looked.candidates.push(Candidate { of, numbers, by, bound, spills, unknown });
                 }
                 Err(why) => {
-                    hopeless += usize::from(hopeless < HOPELESS && why.starts_with(NO_GROUP));
+                    hopeless += usize::from(hopeless < HOPELESS && why.is_hopeless());
                     looked.refusals.entry(m.def.name.text.clone()).or_insert_with(|| why.clone());
                     let at = (looked.of, larger::tile(m.def, numbers));
                     looked.tiles.entry(at).or_insert_with(|| why.clone());
                     if looked.refused.len() < MOST_LISTED {
                         let (by, bound, cycles, refused) =
-                            (shown(&instance), None, None, Some(why));
+                            (shown(&instance), None, None, Some(why.to_string()));
                         let spills = false;
                         let partial = false;
                         looked.refused.push(Ranked { by, bound, cycles, spills, partial, refused });
@@ -669,7 +725,7 @@ impl Choosing<'_> {
         graph: &Graph,
         pins: &Pins,
         names: &mut Names,
-        refusals: &mut BTreeMap<String, String>,
+        refusals: &mut BTreeMap<String, Reason>,
     ) -> Vec<Match<'s>> {
         let mut forms = vec![graph.clone()];
         forms.extend(graph.joined());
@@ -688,7 +744,7 @@ impl Choosing<'_> {
                 let pattern = match Pattern::of(def) {
                     Ok(pattern) => pattern,
                     Err(why) => {
-                        refusals.insert(name.clone(), why.to_string());
+                        refusals.insert(name.clone(), why.into());
                         continue;
                     }
                 };
@@ -710,7 +766,7 @@ impl Choosing<'_> {
                                 }
                             }
                             Err(why) => {
-                                refusals.entry(name.clone()).or_insert(why.to_string());
+                                refusals.entry(name.clone()).or_insert(why.into());
                             }
                         }
                     }
@@ -735,10 +791,10 @@ impl Choosing<'_> {
         &self,
         instance: &Instance<'_>,
         wanted: Wanted<'_>,
-    ) -> Result<Module, String> {
+    ) -> Result<Module, Reason> {
         let Wanted { stmt, executors, names, pins } = wanted;
         let module = self.short_module_of(instance, stmt, executors, &mut names.clone())?;
-        let mut module = resolve::elaborate(&module, self.src).map_err(|e| first(&e))?;
+        let mut module = resolve::elaborate(&module, self.src)?;
         module.separate();
         if let Some(atom) = &pins.atom {
             super::atom::pin(&mut module.items, stmt, atom, self.table)?;
@@ -753,8 +809,8 @@ impl Choosing<'_> {
         stmt: &Stmt,
         executors: Option<&Executors>,
         names: &mut Names,
-    ) -> Result<Module, String> {
-        let stmts = instance.write(stmt, executors, names).map_err(|e| e.to_string())?;
+    ) -> Result<Module, Reason> {
+        let stmts = instance.write(stmt, executors, names)?;
         // Sub-specs first: no name of the module is in scope there.
         let others = self.module.items.iter().filter(|s| !matches!(s.kind, StmtKind::Spec(_)));
         let items = instance.file.parts.iter().chain(others).cloned().chain(stmts).collect();
@@ -770,16 +826,15 @@ impl Choosing<'_> {
         (executors, names): (Option<&Executors>, &Names),
         alike: &mut Alike,
         budget: &mut Budget,
-    ) -> Result<Bound, String> {
+    ) -> Result<Bound, Reason> {
         let form = alike::form(instance.def, &instance.file.parts, instance.numbers);
         if let Some(program) = form.as_ref().and_then(|form| alike.program(form)) {
             budget.look(program.specs.len() + program.tensors.len(), false);
             return self.least(program);
         }
         let module = self.short_module_of(instance, stmt, executors, &mut names.clone())?;
-        let program = resolve::resolve_read(&module, self.src).map_err(|e| {
+        let program = resolve::resolve_read(&module, self.src).inspect_err(|_| {
             budget.look(Walk::new(&module.items).stmts().count(), true);
-            first(&e)
         })?;
         budget.look(program.specs.len() + program.tensors.len(), true);
         let least = self.least(&program);
@@ -790,14 +845,14 @@ impl Choosing<'_> {
     }
 
     /// Cycles that the kernels of a program take at least.
-    fn least(&self, program: &Program) -> Result<Bound, String> {
+    fn least(&self, program: &Program) -> Result<Bound, Reason> {
         self.binds(program)?;
         let (mut sum, mut spills) = (0.0, false);
         for kernel in &program.kernels {
             let spec = &program.specs[*kernel];
             sum += match &spec.body {
                 Some(_) => {
-                    let least = self.model.bound(program, *kernel).map_err(|e| e.to_string())?;
+                    let least = self.model.bound(program, *kernel)?;
                     spills |= least.spills();
                     least.cycles
                 }
@@ -834,16 +889,13 @@ impl Choosing<'_> {
 
     /// That some instruction multiplies what each product of registers does, by the groups of
     /// threads that it says.
-    fn binds(&self, p: &Program) -> Result<(), String> {
+    fn binds(&self, p: &Program) -> Result<(), Reason> {
         for kernel in &p.kernels {
             for step in p.walk_body(*kernel) {
                 if let Step::Enter(program::Stmt { kind: program::StmtKind::Sync(sync), .. }) = step
                     && self.table.atoms().iter().all(|a| a.op != AtomOp::Sync(sync.op))
                 {
-                    return Err(format!(
-                        "{NO_GROUP} and waits as it does: {} has no `{}`",
-                        self.table.arch, sync.op
-                    ));
+                    return Err(Reason::NoSync { arch: self.table.arch, op: sync.op });
                 }
             }
         }
@@ -871,27 +923,25 @@ impl Choosing<'_> {
                 }
                 _ => false,
             };
-            let group = threads / groups.max(1);
+            let (of, group) = ((sa, sb), threads / groups.max(1));
             if !rows.iter().any(|r| r.group == group) {
-                return Err(format!("{NO_GROUP} {sa} and {sb} by groups of {group} threads"));
+                return Err(Reason::NoGroup { of, group });
             }
             if !rows.iter().any(fits) {
-                return Err(format!(
-                    "nothing multiplies {m}x{n}x{k} of {sa} and {sb} by groups of {group} threads"
-                ));
+                return Err(Reason::NoTile { tile: [*m, *n, *k], of, group });
             }
         }
         Ok(())
     }
 
     /// That some instruction multiplies these types.
-    fn multiplies(&self, p: &Program, spec: &program::Spec) -> Result<(), String> {
+    fn multiplies(&self, p: &Program, spec: &program::Spec) -> Result<(), Reason> {
         let tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
         let [a, b, c] = tensors.map(|t| p.scalar_of(t)).collect::<Vec<_>>()[..] else {
             return Ok(());
         };
         match matmul_rows(self.table, a, b, spec.acc.unwrap_or(c)).is_empty() {
-            true => Err(format!("{NO_GROUP} {a} and {b}")),
+            true => Err(Reason::NoProduct(a, b)),
             false => Ok(()),
         }
     }
@@ -989,8 +1039,12 @@ fn slices(graph: &Graph, rank: usize, names: &mut Names) -> Vec<Graph> {
     }
 }
 
-/// The fact about a symbol with which an error would not be there, where its help names one.
-fn fact_wanted(d: &Diagnostic) -> Option<String> {
-    let (_, rest) = d.help.as_ref()?.split_once("`where ")?;
-    rest.split_once('`').map(|(fact, _)| fact.to_owned())
+/// The fact about a symbol with which an instance would be written, where the help of an error
+/// names one.
+fn fact_wanted(why: &Reason) -> Option<String> {
+    let Reason::Symbolic(errors) = why else { return None };
+    errors.iter().find_map(|d| {
+        let (_, rest) = d.help.as_ref()?.split_once("`where ")?;
+        rest.split_once('`').map(|(fact, _)| fact.to_owned())
+    })
 }

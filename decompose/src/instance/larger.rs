@@ -1,6 +1,6 @@
 //! Why no larger tile was chosen, of the strategy that was.
 
-use super::choose::{Candidate, Choosing, Match, Ranking, shown};
+use super::choose::{Candidate, Choosing, Match, Ranking, Reason, shown};
 use super::params::{self, Budget, Numbers, Pins};
 use super::write::Instance;
 use carbyne_ir::ast::{Attr, AttrValue, Def, Expr, ExprKind, Key};
@@ -16,7 +16,7 @@ pub(crate) struct Larger<'a> {
     pub candidates: &'a [Candidate],
     pub best: usize,
     /// Why instances of matches with such tiles cannot be.
-    pub refused: &'a BTreeMap<(usize, Vec<i64>), String>,
+    pub refused: &'a BTreeMap<(usize, Vec<i64>), Reason>,
     pub ranking: &'a Ranking,
     pub pins: &'a Pins,
 }
@@ -98,7 +98,7 @@ impl Choosing<'_> {
             };
         }
         if let Some(why) = l.refused.get(&(of, wanted.to_vec())) {
-            return why.clone();
+            return why.to_string();
         }
         let mut pins = l.pins.clone();
         pins.attrs.retain(|(key, _)| *key != Key::Tile);

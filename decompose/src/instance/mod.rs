@@ -34,5 +34,4 @@ mod write;
 
 pub(crate) use atom::could_be;
 pub use library::{Strategies, Theirs, own_texts};
-pub(crate) use pattern::SOMETHING_ELSE;
 pub use sample::Sample;

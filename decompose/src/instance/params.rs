@@ -129,10 +129,19 @@ const MOST_VALUES: usize = 4096;
 pub(crate) struct Enumerated {
     /// Parameters and what the match gave, by name.
     pub instances: Vec<Numbers>,
-    /// The condition that ended most branches, as it is written, if there are no instances.
-    pub unmet: Option<String>,
+    /// The condition that ended most branches, if there are no instances.
+    pub unmet: Option<Unmet>,
     /// Whether those that are not usual are left out.
     pub usual: bool,
+}
+
+/// A condition that no values satisfy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unmet {
+    /// The condition as an error names it.
+    pub text: String,
+    /// Whether it contains a remainder.
+    pub divides: bool,
 }
 
 /// The value of an expression; none where a name is unknown, a number no integer, or too large.
@@ -230,13 +239,18 @@ impl<'a> Condition<'a> {
         Condition { lhs, op: CmpOp::Eq, rhs, pin: Some(key) }
     }
 
-    /// The condition as an error names it.
-    fn text(&self) -> String {
+    /// The condition as an error needs it.
+    fn unmet(&self) -> Unmet {
         let (lhs, rhs) = (text::print_number(&self.lhs), text::print_number(&self.rhs));
-        match self.pin {
+        let text = match self.pin {
             Some(key) => format!("`{key}=` asks for {lhs} == {rhs}"),
             None => format!("{lhs} {} {rhs}", self.op),
+        };
+        let mut divides = false;
+        for e in [&*self.lhs, &*self.rhs] {
+            each(e, &mut |e| divides |= matches!(e.kind, ExprKind::Bin(BinOp::Mod, ..)));
         }
+        Unmet { text, divides }
     }
 }
 
@@ -356,7 +370,7 @@ pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins, mut budget: Budge
         match enumerated(def, strategy, given, pins, habits, &mut budget) {
             Ok(all) if all.instances.is_empty() => {
                 return match all.unmet {
-                    Some(c) => format!("{what} `{c}`"),
+                    Some(c) => format!("{what} `{}`", c.text),
                     None => "it has no values to choose".to_owned(),
                 };
             }
@@ -367,8 +381,8 @@ pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins, mut budget: Budge
     "an instance like it was refused".to_owned()
 }
 
-/// That nothing satisfies a condition of a strategy, with the numbers in it that the match gives.
-pub(crate) fn unsatisfied(def: &Def, given: &Numbers, condition: &str) -> String {
+/// The numbers in a condition of a strategy that the match gives, as an error names them.
+pub(crate) fn known_in(def: &Def, given: &Numbers, condition: &str) -> Vec<String> {
     let words: BTreeSet<&str> =
         condition.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
     let operands = || def.inputs.iter().chain(&def.outputs);
@@ -387,13 +401,7 @@ pub(crate) fn unsatisfied(def: &Def, given: &Numbers, condition: &str) -> String
             None => format!("{name} = {n}"),
         })
     });
-    let known: Vec<String> = known.collect();
-    match &known[..] {
-        [] => format!("no values of its parameters satisfy `{condition}`"),
-        known => {
-            format!("no values of its parameters satisfy `{condition}`: {}", known.join(", "))
-        }
-    }
+    known.collect()
 }
 
 /// The same, with what usually holds, or without.
@@ -478,7 +486,7 @@ fn enumerated(
     }
     if out.instances.is_empty() {
         let met = conditions.iter().zip(&ended).filter(|(_, n)| **n > 0);
-        out.unmet = met.max_by_key(|(_, n)| **n).map(|(c, _)| c.text());
+        out.unmet = met.max_by_key(|(_, n)| **n).map(|(c, _)| c.unmet());
     }
     Ok(out)
 }

@@ -77,9 +77,6 @@ pub(crate) enum Hole {
     Fold { step: usize },
 }
 
-/// How reasons begin that are none but of what a strategy means.
-pub(crate) const SOMETHING_ELSE: &str = "it means something else";
-
 /// Why a strategy does not implement a graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unlike {
@@ -99,6 +96,13 @@ pub(crate) enum Unlike {
     Strides(String),
     #[error("it means something else: `{name}` would be {first} and {second}")]
     Clash { name: String, first: String, second: String },
+}
+
+impl Unlike {
+    /// Whether the strategy means something else.
+    pub(crate) fn is_of_meaning(&self) -> bool {
+        !matches!(self, Unlike::NoPattern | Unlike::Rank { .. } | Unlike::Strides(_))
+    }
 }
 
 impl Pattern {

@@ -1,6 +1,6 @@
 //! What is said where no strategy decomposes a kernel-level spec.
 
-use super::choose::{Choosing, Match};
+use super::choose::{Choosing, Match, Reason};
 use super::graph::{self, Opaque};
 use super::params::{self, Budget, Numbers, Pins};
 use super::{between, chain, pattern};
@@ -207,7 +207,7 @@ impl Choosing<'_> {
         &self,
         id: SpecId,
         pins: &Pins,
-        refusals: &BTreeMap<String, String>,
+        refusals: &BTreeMap<String, Reason>,
         errors: Option<Diagnostics>,
         matched: &[Match<'_>],
     ) -> Box<Diagnostic> {
@@ -253,7 +253,9 @@ impl Choosing<'_> {
                 None => format!("@{name}: {why}"),
             });
         }
-        let divides = refusals.values().any(|why| why.contains(" % "));
+        let divides = refusals
+            .values()
+            .any(|why| matches!(why, Reason::Unmet { condition, .. } if condition.divides));
         let unbounded =
             matched.iter().map(|m| self.unbounded(&m.graph)).find(|all| !all.is_empty());
         let unmultiplied = matched.iter().find_map(|m| self.unmultiplied(&m.graph));

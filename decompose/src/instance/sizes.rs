@@ -6,6 +6,7 @@
 //! takes the next. What is not linear is looked at when all of its symbols have numbers. Nothing
 //! here is random, and every search ends.
 
+use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::program::{Fact, Program, Residue};
 use num_integer::Integer;
@@ -26,6 +27,29 @@ const MOST_SYMBOLS: usize = 1 << 10;
 /// How often a range is narrowed by what follows from others, for each number that is chosen and
 /// each fact.
 const MOST_NARROWED: usize = 8;
+
+/// Why no numbers stand for the symbols of a program.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum Unsized {
+    #[error("it has more than {MOST_SYMBOLS} symbols")]
+    TooMany,
+    #[error("the facts about `{0}` exclude every size that is tried")]
+    NoSize(String),
+    #[error("no sizes were found that satisfy `{0}` and all other facts")]
+    Unkept(String),
+    #[error("`{0}` is never above 0")]
+    NeverPositive(String),
+    /// The program has this error with numbers in the places of its symbols.
+    #[error(transparent)]
+    Refused(Box<Diagnostic>),
+    #[error(
+        "`{0}` has only a few possible values, which cannot be distinguished from other numbers: \
+         let the caller compute it and pass it as a symbol"
+    )]
+    Few(String),
+    #[error("numbers that are computed from them cannot be distinguished from others")]
+    Ambiguous,
+}
 
 /// Numbers for symbols, and what is known of them.
 #[derive(Clone, Debug, Default)]
@@ -121,9 +145,9 @@ impl<'a> Said<'a> {
     ///
     /// # Errors
     /// That it has too many symbols, or which of its facts no values keep that are found.
-    pub(super) fn of(p: &'a Program) -> Result<Self, String> {
+    pub(super) fn of(p: &'a Program) -> Result<Self, Unsized> {
         if p.symbols.len() > MOST_SYMBOLS {
-            return Err(format!("it has more than {MOST_SYMBOLS} symbols"));
+            return Err(Unsized::TooMany);
         }
         let number: HashMap<VarId, usize> = p.symbols.iter().copied().zip(0..).collect();
         let of = |(i, fact): (usize, &Fact)| {
@@ -145,7 +169,7 @@ impl<'a> Said<'a> {
             let info = p.arena.var_info(*symbol);
             let (lo, hi) = (info.lo.clamp(-MOST, MOST), info.hi.unwrap_or(MOST).min(MOST));
             let range = p.residue(*symbol).and_then(|residue| Range { lo, hi, residue }.tight());
-            range.ok_or(format!("the facts about `{}` exclude every size that is tried", info.name))
+            range.ok_or(Unsized::NoSize(info.name))
         };
         let usual =
             |symbol: &VarId| p.typical.iter().find(|(v, _)| v == symbol).map_or(USUAL, |(_, n)| *n);
@@ -161,10 +185,7 @@ impl<'a> Said<'a> {
             linear,
         };
         let all = || (0..said.linear.len()).collect();
-        let broken = |i: usize| {
-            let fact = &p.facts[said.linear[i].of].text;
-            format!("no sizes were found that satisfy `{fact}` and all other facts")
-        };
+        let broken = |i: usize| Unsized::Unkept(p.facts[said.linear[i].of].text.clone());
         let mut ranges = said.ranges.clone();
         said.narrow(&mut ranges, &mut vec![], all()).map_err(broken)?;
         let fixed = ranges.iter().map(|r| r.lo == r.hi).collect::<Vec<_>>();
@@ -173,7 +194,7 @@ impl<'a> Said<'a> {
             if !fixed {
                 let sized = Range { lo: range.lo.max(1), ..*range }.tight();
                 let name = || p.arena.var_info(*symbol).name;
-                *range = sized.ok_or_else(|| format!("`{}` is never above 0", name()))?;
+                *range = sized.ok_or_else(|| Unsized::NeverPositive(name()))?;
             }
         }
         said.narrow(&mut ranges, &mut vec![], all()).map_err(broken)?;

@@ -7,7 +7,7 @@
 use super::choose::Match;
 use super::padded;
 use super::params::{self, Numbers};
-use super::sizes::{Said, Sizes};
+use super::sizes::{Said, Sizes, Unsized};
 use super::write::is_apart;
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
@@ -49,7 +49,7 @@ impl Symbols {
     pub(crate) fn find<T>(
         p: &Program,
         of_use: impl Fn(&Self) -> Result<T, Diagnostics>,
-    ) -> Result<Option<(Self, T)>, String> {
+    ) -> Result<Option<(Self, T)>, Unsized> {
         if p.symbols.is_empty() {
             return Ok(None);
         }
@@ -67,8 +67,8 @@ impl Symbols {
             match of_use(&symbols) {
                 Ok(made) => return Ok(Some((symbols, made))),
                 Err(errors) => {
-                    let first = errors.iter().next();
-                    refused = refused.or(first.map(|d| format!("{}: {}", d.code, d.message)));
+                    let first = errors.into_iter().next();
+                    refused = refused.or(first.map(|d| Unsized::Refused(Box::new(d))));
                 }
             }
         }
@@ -79,15 +79,7 @@ impl Symbols {
             };
             let all = computed_of(p);
             let few = all.iter().find(of_few).and_then(|d| p.expression(*d));
-            match few {
-                Some(e) => format!(
-                    "`{}` has only a few possible values, which cannot be distinguished from other \
-                     numbers: let the caller compute it and pass it as a symbol",
-                    print_number(&e)
-                ),
-                None => "numbers that are computed from them cannot be distinguished from others"
-                    .to_owned(),
-            }
+            few.map_or(Unsized::Ambiguous, |e| Unsized::Few(print_number(&e)))
         };
         Err(refused.unwrap_or_else(ambiguous))
     }

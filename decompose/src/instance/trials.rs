@@ -1,6 +1,6 @@
 //! Layouts of instances are solved, those of the least bound first, while a bound beats the best.
 
-use super::choose::{Candidate, Choosing, Match, Ranked, Ranking, Trial};
+use super::choose::{Candidate, Choosing, Match, Ranked, Ranking, Reason, Trial};
 use super::larger;
 use super::params::Pins;
 use super::write::{Executors, Instance};
@@ -106,7 +106,7 @@ impl<'a> Trials<'a> {
     pub(super) fn best(
         &mut self,
         ranking: &mut Ranking,
-        refusals: &mut BTreeMap<String, String>,
+        refusals: &mut BTreeMap<String, Reason>,
     ) -> Option<(Module, Vec<Ranking>, usize)> {
         let mut left: Vec<usize> = (0..self.candidates.len()).collect();
         let mut unsolved = vec![];
@@ -193,7 +193,7 @@ impl<'a> Trials<'a> {
         i: usize,
         ranked: &mut Ranked,
         ranking: &mut Ranking,
-        refusals: &mut BTreeMap<String, String>,
+        refusals: &mut BTreeMap<String, Reason>,
     ) {
         let c = &self.candidates[i];
         let m = &self.matches[c.of];
@@ -201,9 +201,9 @@ impl<'a> Trials<'a> {
         let module = match self.choosing.module_of(&instance, self.wanted) {
             Ok(module) => module,
             Err(why) => {
-                refusals.entry(m.def.name.text.clone()).or_insert_with(|| why.clone());
+                ranked.refused = Some(why.to_string());
+                refusals.entry(m.def.name.text.clone()).or_insert(why);
                 self.hopeless.insert(c.of);
-                ranked.refused = Some(why);
                 return;
             }
         };
@@ -241,7 +241,7 @@ impl<'a> Trials<'a> {
         &mut self,
         i: usize,
         ranking: &mut Ranking,
-        refusals: &mut BTreeMap<String, String>,
+        refusals: &mut BTreeMap<String, Reason>,
     ) {
         let c = &self.candidates[i];
         let found = ranking.instances.iter().position(|r| r.by == c.by);

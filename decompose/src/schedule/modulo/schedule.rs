@@ -53,6 +53,20 @@ pub(crate) struct Wait {
     pub in_flight: i64,
 }
 
+/// What a schedule does not satisfy.
+#[cfg(test)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Violation {
+    #[error("{0:?}")]
+    Dependence(super::problem::Dependence),
+    #[error("{operation} begins {waits} cycles after its start")]
+    Begin { operation: usize, waits: i64 },
+    #[error("{0} and {1} overlap on {2}")]
+    Overlap(usize, usize, usize),
+    #[error("{0} and {1} pass each other")]
+    Passing(usize, usize),
+}
+
 impl Schedule {
     /// The stage of an operation: it belongs to the iteration that began so many periods before.
     pub(crate) fn stage(&self, operation: usize) -> i64 {
@@ -97,16 +111,16 @@ impl Schedule {
     /// Whether it satisfies all dependences, and no two operations overlap on what serves one at a
     /// time. Says what does not hold.
     #[cfg(test)]
-    pub(crate) fn check(&self, problem: &Problem) -> Result<(), String> {
+    pub(crate) fn check(&self, problem: &Problem) -> Result<(), Violation> {
         for d in &problem.dependences {
             if self.start[d.to] + d.distance * self.ii < self.begin[d.from] + d.latency {
-                return Err(format!("{d:?}"));
+                return Err(Violation::Dependence(*d));
             }
         }
         for (o, of) in problem.operations.iter().enumerate() {
             let waits = self.begin[o] - self.start[o];
             if !(0..self.ii).contains(&waits) || of.queue.is_none() && waits != 0 {
-                return Err(format!("{o} begins {waits} cycles after its start"));
+                return Err(Violation::Begin { operation: o, waits });
             }
         }
         let n = problem.agents.len();
@@ -124,7 +138,7 @@ impl Schedule {
                 };
                 for cycle in from..from + cycles {
                     if let Some(other) = taken.insert(cycle.rem_euclid(self.ii), o) {
-                        return Err(format!("{other} and {o} overlap on {server}"));
+                        return Err(Violation::Overlap(other, o, server));
                     }
                 }
             }
@@ -134,7 +148,7 @@ impl Schedule {
 
     /// Whether engines take operations of one agent in the order of issue.
     #[cfg(test)]
-    fn check_queues(&self, problem: &Problem) -> Result<(), String> {
+    fn check_queues(&self, problem: &Problem) -> Result<(), Violation> {
         let serial = |o: usize| {
             let uses = &problem.operations[o].uses;
             uses.iter().any(|u| problem.resources[u.resource].serial && u.cycles > 0)
@@ -146,7 +160,7 @@ impl Schedule {
                 let both = one && serial(i) && serial(j) && a.held > 0 && b.held > 0;
                 let period = |at: &[i64]| (at[j] - at[i]).div_euclid(self.ii);
                 if both && period(&self.start) != period(&self.begin) {
-                    return Err(format!("{i} and {j} pass each other"));
+                    return Err(Violation::Passing(i, j));
                 }
             }
         }
