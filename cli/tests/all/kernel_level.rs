@@ -2,6 +2,7 @@
 //! architecture. `cargo xtask bless docs/kernel_level` writes them.
 
 use crate::support::{carbyne, golden, none, root};
+use carbyne_ir::testing;
 use rayon::prelude::*;
 
 /// A row of a table: what it is called, and its program without the first line.
@@ -75,15 +76,20 @@ fn by_kernel(rows: &[Row<'_>], verdicts: &[(String, Vec<String>)]) -> String {
     table
 }
 
+/// The type and the operation in the label of a row.
+fn names<'a>(row: &Row<'a>) -> (&'a str, &'a str) {
+    row.label.split_once(": ").expect("a type and an operation")
+}
+
+/// The number of operations of each type.
+fn columns(rows: &[Row<'_>]) -> usize {
+    let first = names(&rows[0]).0;
+    rows.iter().take_while(|row| names(row).0 == first).count()
+}
+
 /// A table with a row for each type and a column for each operation, of labels `type: operation`.
 fn by_type(rows: &[Row<'_>], verdicts: &[(String, Vec<String>)]) -> String {
-    let names = |row: &Row<'_>| {
-        let (of, operation) = row.label.split_once(": ").expect("a type and an operation");
-        (of.to_owned(), operation.to_owned())
-    };
-    let first = names(&rows[0]).0;
-    let head: Vec<String> =
-        rows.iter().map(names).take_while(|(of, _)| *of == first).map(|(_, op)| op).collect();
+    let head: Vec<&str> = rows[..columns(rows)].iter().map(|row| names(row).1).collect();
     let mut table =
         format!("| type | {} |\n| --- |{}\n", head.join(" | "), " --- |".repeat(head.len()));
     for (rows, verdicts) in rows.chunks(head.len()).zip(verdicts.chunks(head.len())) {
@@ -106,19 +112,33 @@ fn replaced(text: &str, name: &str, table: &str) -> String {
     format!("{}{table}{}", &text[..start], &text[stop..])
 }
 
+/// Tables are judged as a whole with `--all` or if they are written, else every third row of each.
 #[test]
 fn the_page_says_which_kernels_are_decomposed() {
     let programs = std::fs::read_to_string(root().join("cli/tests/kernel_level.txt")).expect("it");
     let path = root().join("docs/kernel_level.md");
     let mut page = std::fs::read_to_string(&path).expect("the page");
-    for (name, rows) in tables(&programs) {
+    let is_whole = testing::all() || std::env::var_os("BLESS").is_some();
+    let mut wrong = vec![];
+    for (name, mut rows) in tables(&programs) {
         let archs = architectures(name);
+        if !is_whole {
+            let per_line = if name == "types" { columns(&rows) } else { 1 };
+            let mut number = 0..;
+            rows.retain(|_| number.next().is_some_and(|i| i / per_line % 3 == 0));
+        }
         let verdicts: Vec<_> = rows.par_iter().map(|r| verdict(&r.program, archs)).collect();
         let table = match name {
             "types" => by_type(&rows, &verdicts),
             _ => by_kernel(&rows, &verdicts),
         };
-        page = replaced(&page, name, &table);
+        if is_whole {
+            page = replaced(&page, name, &table);
+        } else {
+            let lines = table.lines().filter(|line| !page.contains(line));
+            wrong.extend(lines.map(|line| format!("{name}: the page lacks `{line}`")));
+        }
     }
-    none(golden(&path, &page).err().into_iter().collect());
+    wrong.extend(golden(&path, &page).err());
+    none(wrong);
 }
