@@ -1,4 +1,6 @@
-//! Facts about symbols, as errors and questions state them.
+//! Facts about symbols as text, `K % 64 == 0`: the layout algebra and the solver return them in
+//! errors and questions, so that a person can add the missing one after `where`. `program/facts.rs`
+//! has the facts that a module states.
 
 use std::fmt;
 

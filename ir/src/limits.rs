@@ -1,4 +1,5 @@
-//! All limits on the size of inputs.
+//! All limits on the size of inputs: length and nesting of texts, numbers of errors, threads and
+//! registers, steps of proofs.
 //!
 //! Invariant: no input exhausts memory or the stack. Code that reads text, nests, or allocates by a
 //! number from the text checks this number against a constant of this file.

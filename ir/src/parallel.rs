@@ -1,4 +1,4 @@
-//! Work on several threads.
+//! Runs a function for a list of items on several threads, with results in the order of the items.
 
 use crate::cancel;
 use std::panic::resume_unwind;

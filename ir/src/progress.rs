@@ -1,4 +1,4 @@
-//! The progress of work.
+//! Reports of progress by long work such as decomposition, for a caller that shows or limits it.
 //!
 //! Work begins a [`Stage`] and reports its finished steps. A report is cheap: it only updates the
 //! [`Token`] under which the thread works. A waiting thread polls the token by [`Token::progress`].

@@ -1,4 +1,6 @@
-//! Scalar types and memory spaces.
+//! Scalar types (`f16`, `i32`, ..) and memory spaces (`GL`, `SH`, `RF`, ..), with their properties:
+//! bits, range, digits, who has a tensor in the memory. Other files ask for these properties
+//! instead of comparing types.
 
 macro_rules! spelled {
     ($(#[$meta:meta])* $name:ident {

@@ -1,4 +1,5 @@
-//! Byte ranges in a source text.
+//! Spans: byte ranges in a source text, which every node of the syntax tree and every diagnostic
+//! has.
 //!
 //! Invariant: all spans are equal to each other. Modules that differ only in the places of their
 //! text compare equal, so `parse(print(m)) == m` is a plain `==`.

@@ -1,4 +1,6 @@
-//! The attributes of specs, `key=value`, and the table of all keys.
+//! The attributes of specs, `key=value` such as `stages=3`, and a table of all keys. For each key
+//! the table says which values it takes, on which specs it may stand, and whether the solver
+//! chooses a value if it is left out. A new attribute is a row of this table.
 
 use super::{Expr, Name, SpecKind, TupleExpr, UnaryOp, View};
 use crate::scalar::spelled;

@@ -1,7 +1,9 @@
-//! The kinds of specs and their properties: text, operands, rule of extents.
+//! The kinds of specs (`Move`, `MatMul`, `Reduction`, ..) and their properties: the word in the
+//! text, the number of operands, the rule that extents must satisfy, whether the output is also
+//! read.
 //!
-//! Other files use these properties and contain no lists of kinds. A new kind needs a variant and
-//! its properties in this file, and a meaning in the simulator.
+//! Other files ask for these properties and contain no lists of kinds. A new kind needs a variant
+//! and its properties in this file, and a meaning in the simulator.
 
 use crate::scalar::{Scalar, spelled};
 

@@ -1,5 +1,7 @@
-//! The short forms of `carbyne 2`: launches, expressions over tensors, picks, sub-specs and
-//! strategies, which a person writes in place of executors, allocations and specs.
+//! Nodes of the syntax tree for the short forms of `carbyne 2`, version 2 of the text format: heads
+//! that declare their threads, expressions over tensors such as `exp(%s - %max)`, selections such
+//! as `[%rows, 0..64]`, sub-specs (specs with parameters, used like functions) and strategies. A
+//! person writes them in place of executors, allocations and single specs.
 //!
 //! [`crate::resolve::elaborate`] expands them.
 

@@ -1,4 +1,6 @@
-//! Substitution of names in statements, used to expand a sub-spec where it is used.
+//! Replaces names in statements: tensors by views or literals, numbers by expressions, type
+//! parameters by types, and defined names by new ones. The resolver thereby expands a sub-spec (a
+//! spec with parameters) where it is used, and `decompose` instantiates and copies statements.
 
 use super::visit::{Of, PartMut, parts, parts_mut_where};
 use super::{

@@ -1,4 +1,6 @@
-//! The synchronization statements and their operands.
+//! The synchronization statements (`mbarrier.wait`, `fence.async`, `wgmma.commit`, ..) with their
+//! meaning and the operands that each one takes. The parser, messages and the resolver use this one
+//! table.
 
 use crate::scalar::spelled;
 

@@ -1,4 +1,5 @@
-//! Constructors of statements without short forms, for programs that generate programs.
+//! Constructors of statements without short forms (executors, allocations and types are stated).
+//! The solver, probes of atoms and random tests make their kernels with them.
 
 use crate::ast::*;
 use crate::layout::Layout;

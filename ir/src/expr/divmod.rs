@@ -1,4 +1,6 @@
-//! Quotients and remainders, simplified by ranges and divisors.
+//! Constructors of symbolic quotients and remainders. They simplify by the ranges and divisors of
+//! the operands, because index expressions of tiled tensors consist of quotients and remainders. If
+//! the divisor is not constant, `symbolic.rs` simplifies.
 //!
 //! Laws (`n` positive, `/` rounds down, `g` a common divisor):
 //! - `(n*q + b) / n = q + b/n` and `(n*q + b) % n = b%n`;

@@ -1,4 +1,5 @@
-//! Known facts of an expression: a range and a divisor, derived from those of its operands.
+//! The range and the divisor of an expression, derived from those of its operands. Simplification
+//! and decisions about symbolic layouts rest on them. (Facts of `where` are in `program/facts.rs`.)
 //!
 //! Invariant: every value of the expression lies in the range and is a multiple of the divisor. A
 //! bound that does not fit in 64 bits is dropped.

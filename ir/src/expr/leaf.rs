@@ -1,4 +1,6 @@
-//! Symbolic numbers as leaves of layouts: arithmetic in the arena, decisions by range and divisor.
+//! Implements [`Leaf`] for symbolic numbers, so that the layout algebra works with symbolic extents
+//! and strides: arithmetic in the arena, comparisons by range and divisor. An undecided comparison
+//! names the missing fact.
 
 use super::{Dim, ExprArena};
 use crate::layout::LayoutError;

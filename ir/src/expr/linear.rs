@@ -1,4 +1,5 @@
-//! Sums and products in canonical form.
+//! Constructors of symbolic sums and products. They bring each sum to a canonical form, so that
+//! `i + 8*k` and `8*k + i` get one handle.
 //!
 //! Laws, applied until none matches (`/` rounds down, every letter is an expression):
 //! - `y/a*a + y%a = y`, and for part of the digits `((y/a)%b)*a + y%a = y%(a*b)`;

@@ -1,5 +1,7 @@
-//! Proofs that decompose quotients by sizes. The prover ([`prove`]) treats such a quotient as an
-//! atom.
+//! Proofs about quotients of symbolic expressions by their dividends and divisors: `a/b < c`
+//! follows from `a < b*c`. The prover ([`prove`]) does not look inside of such a quotient. The
+//! synchronization check uses these proofs for numbers of iterations and for the owners of
+//! elements.
 //!
 //! An answer `true` holds for all values that satisfy the assumptions and for which the expressions
 //! have a value. An answer `false` proves nothing. These proofs create expressions in the arena;

@@ -1,4 +1,5 @@
-//! The answer of a library under test to one operation.
+//! [`Answer`]: the answer of a layout library under test to one operation: a result, a refusal of
+//! the operands, or that the library does not have the operation.
 
 use std::fmt;
 

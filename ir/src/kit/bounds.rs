@@ -1,4 +1,5 @@
-//! [`Bounds`]: limits on the size of the operands of laws.
+//! [`Bounds`]: limits on the size, rank, nesting and extents of the layouts that tests generate,
+//! for libraries that support small or flat layouts only.
 //!
 //! Invariant: all bounds admit the layout `1:0`, a number with one coordinate.
 

@@ -1,5 +1,5 @@
-//! Constructions of operands from small independent choices. The strategies and the fuzz targets
-//! use them.
+//! Makes layouts and other operands from lists of small independent numbers, the choices. Property
+//! tests draw the choices at random and shrink them; fuzz targets decode them from bytes.
 //!
 //! Invariant: every function is total. For all choices, the result is valid as the function states,
 //! so shrinking the choices yields valid operands only. Invariant: choices of 0 and missing choices

@@ -1,4 +1,5 @@
-//! Results of laws: a law holds, is not applicable, or is broken at a coordinate.
+//! Results of laws (properties that every layout library must have): a law holds, is not
+//! applicable, or is broken at a coordinate.
 //!
 //! Invariant: a [`LawError`] is complete: building its inputs again breaks the law again.
 

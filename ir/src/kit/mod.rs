@@ -1,9 +1,11 @@
-//! A kit to property-test libraries of layouts, including the one of this crate.
+//! A kit that tests libraries of layouts, including the one of this crate, by properties of the
+//! layout algebra. Such a property is called a law: for example, `compose(a, b)` has the value
+//! `a(b(i))` at every `i`.
 //!
 //! Implement [`LayoutLike`] for a layout type and write
 //! [`layout_laws!`](crate::layout_laws)`(Type)` in a test: it evaluates each law on generated
-//! operands. The parts can also be used separately: [`strategies`] generate layouts and valid
-//! operands, [`laws`] check single operands, [`suite`] runs all laws.
+//! operands. The parts can also be used separately: [`strategies`] (proptest's generators) generate
+//! layouts and valid operands, [`laws`] check single operands, [`suite`] runs all laws.
 //!
 //! A law uses two sources of truth only: the operands as shapes and strides ([`Plain`]), and tables
 //! made by enumeration. The algebra of this crate is a library under test like any other

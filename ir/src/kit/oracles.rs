@@ -1,10 +1,9 @@
-//! The bodies of the fuzz targets about layouts and texts. The targets in `fuzz/` and the tests
-//! call them.
+//! The bodies of the fuzz targets about layouts and texts. The targets in `fuzz/` and the tests of
+//! this crate call them.
 //!
 //! Each function takes any bytes and returns an error if something is wrong. Invariant: bytes are
-//! decoded to operands by the constructions of the strategies, so that mutations yield valid
-//! operands. A second part uses arbitrary numbers, for which a coded refusal or an exact answer is
-//! correct.
+//! decoded to operands by `choices.rs`, so that mutations yield valid operands. A second part uses
+//! arbitrary numbers, for which a coded refusal or an exact answer is correct.
 
 use super::bounds::Bounds;
 use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};

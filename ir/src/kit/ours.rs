@@ -1,4 +1,5 @@
-//! [`LayoutLike`] for the layouts of this crate.
+//! Implements [`LayoutLike`] for the layouts of this crate, so that the kit tests them like any
+//! other library.
 //!
 //! Invariant: each method is one call without any computation.
 

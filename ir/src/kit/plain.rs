@@ -1,4 +1,5 @@
-//! Layouts as plain data, evaluated by enumeration: the reference of every law.
+//! [`Plain`]: a layout as a shape and a stride without any algebra. Its function is evaluated by
+//! enumeration, which is the reference of every law.
 //!
 //! Invariant: this file does not call the layout algebra. A layout is a list of leaves (extent,
 //! stride), first leaf fastest. Its function is a table that is built by counting through the

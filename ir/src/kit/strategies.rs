@@ -1,10 +1,11 @@
-//! Proptest strategies for shapes, layouts, and valid operands of operations.
+//! Random generators (proptest strategies) of shapes, layouts, and valid operands of each
+//! operation.
 //!
-//! Invariant: strategies never filter. They construct everything from small independent choices, so
+//! Invariant: generators never filter. They construct everything from small independent choices, so
 //! shrinking only visits valid values, and ends at a layout of one or two leaves. Invariant: every
-//! strategy is boxed, so that types do not grow with the nesting of strategies. Invariant: no
-//! layout has more coordinates than the requested bounds allow, and the result of an operation on
-//! two of them stays below [`MAX_POINTS`](super::MAX_POINTS).
+//! generator is boxed, so that types do not grow with their nesting. Invariant: no layout has more
+//! coordinates than the requested bounds allow, and the result of an operation on two of them stays
+//! below [`MAX_POINTS`](super::MAX_POINTS).
 
 use super::bounds::Bounds;
 use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};

@@ -1,4 +1,5 @@
-//! The suite: every law with a strategy for its operands, and the macro that makes a test of them.
+//! The suite: evaluates every law on generated operands, in parallel, and reports what holds. Here
+//! is also the macro that makes a test of each law.
 //!
 //! Invariant: runs are deterministic. The seed follows from the name of the law and the environment
 //! variable `CARBYNE_SEED`. Invariant: if a library does not have an operation, laws about this

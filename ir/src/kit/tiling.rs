@@ -1,4 +1,4 @@
-//! Tilings, the right operand of composition, division and product: one layout for the whole
+//! [`Tiling`], the right operand of composition, division and product: one layout for the whole
 //! operand, or one for each mode.
 //!
 //! Invariant: a tiling has at most as many modes as its operand. Further modes stay unchanged.

@@ -1,4 +1,5 @@
-//! Whether a layout is injective, and whether it is a bijection onto a range.
+//! Decides whether a layout is injective, and whether it is a bijection onto a range. Inverses need
+//! it, and so does the check that no two coordinates of a written tensor share an element.
 //!
 //! Invariant: the answers are exact. A layout is a bijection onto `0..n` if and only if its modes,
 //! sorted by stride, are compact: the smallest index that the smaller strides do not reach must

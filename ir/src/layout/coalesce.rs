@@ -1,4 +1,5 @@
-//! Coalescing: an equal function of one-dimensional indices with as few modes as possible.
+//! Coalescing: makes a layout with as few modes as possible that has an equal function of
+//! one-dimensional indices, as `(2,4):(1,2)` is `8:1`.
 //!
 //! Invariant: `coalesce(a).at(i) == a.at(i)` for every `i < a.size()`. Modes merge only if their
 //! strides are known to continue each other. A missing fact therefore prevents a merge, but the

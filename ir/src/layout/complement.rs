@@ -1,4 +1,5 @@
-//! Complement: the layout of the indices that another layout leaves out.
+//! Complement: the layout of the indices that another layout leaves out. Division uses it to
+//! iterate over tiles.
 //!
 //! Invariant: the complement is ordered (its indices increase), and its image shares only 0 with
 //! the image of the layout. All sums of one index of each are different. If every stride is a

@@ -1,4 +1,5 @@
-//! Composition by enumeration, for cases that no rule of divisibility admits.
+//! Composition by enumeration, for cases that the rules of divisibility in `compose.rs` do not
+//! admit.
 //!
 //! Composition of constant layouts is decided completely for up to [`MAX_ENUMERATED`] coordinates,
 //! by two facts. First, a function on `0..n` is a layout of size `n` in at most one coalesced way.

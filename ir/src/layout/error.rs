@@ -1,7 +1,7 @@
-//! Errors of the layout algebra, with stable codes.
+//! Errors of the layout algebra, with stable codes of the family L and a help.
 //!
 //! Invariant: every error names the modes, the limit or the missing fact. No operation returns a
-//! wrong layout instead. The codes are the L family; a code never changes its meaning.
+//! wrong layout instead. A code never changes its meaning.
 
 use crate::fact::Fact;
 use std::fmt;

@@ -1,7 +1,9 @@
-//! Filtering: removes the modes that never move. The nullspace consists of exactly these modes.
+//! Filtering removes the modes of stride 0 (broadcasts); the nullspace consists of exactly these
+//! modes.
 //!
-//! Invariant: `filter(a)` reaches the indices of `a`, each once if the moving modes are injective.
-//! Invariant: `a.at(nullspace(a).at(i)) == 0`, and the product of the two sizes is the size of `a`.
+//! Invariant: `filter(a)` reaches the indices of `a`, each once if the remaining modes are
+//! injective. Invariant: `a.at(nullspace(a).at(i)) == 0`, and the product of the two sizes is the
+//! size of `a`.
 
 use super::coalesce::merge_into;
 use super::{Layout, LayoutError, Leaves, Stride};

@@ -1,8 +1,11 @@
-//! Layouts: functions from coordinates to indices, given by a shape and a congruent stride.
+//! Layouts: functions from coordinates to indices, given by a shape and a stride of equal nesting.
+//! This folder is the layout algebra, the operations on such functions; it does not depend on the
+//! rest of the crate's IR.
 //!
 //! An index is an offset in elements. Start here, then read [`index`] (evaluation of the function),
 //! [`compose`], [`complement`] and [`divide`]. The order is column-major: the first mode of a
-//! one-dimensional index varies fastest. The last leaf continues beyond its extent.
+//! one-dimensional index varies fastest. The last leaf continues beyond its extent. (A leaf is an
+//! innermost extent with its stride.)
 //!
 //! A layout keeps one [`Profile`] (the nesting) and its leaves as (extent, stride), up to eight of
 //! them inline. Shape and stride are therefore congruent by construction, and most operations on
@@ -10,8 +13,8 @@
 //!
 //! Invariant: a layout is at most [`MAX_DEPTH`](crate::tuple::MAX_DEPTH) deep. Constant extents are
 //! at least 1, and every index of a coordinate below the size fits in 64 bits. Invariant: an
-//! operation returns the exact result or a [`LayoutError`], never an approximation. The laws
-//! require that symbolic extents are at least 1.
+//! operation returns the exact result or a [`LayoutError`], never an approximation. Results over
+//! symbols hold where symbolic extents are at least 1.
 
 pub mod bijection;
 pub mod coalesce;

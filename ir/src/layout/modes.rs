@@ -1,6 +1,7 @@
-//! Access to modes: selection, concatenation, grouping.
+//! Operations on the modes of a layout: selection, concatenation, grouping.
 //!
-//! Invariant: these operations only regroup leaves. The index of a leaf coordinate does not change.
+//! Invariant: these operations only regroup leaves (innermost extents with their strides). The
+//! index of a leaf coordinate does not change.
 
 use super::profile::Builder;
 use super::{Layout, LayoutError, Leaves, Profile, Stride};

@@ -1,4 +1,5 @@
-//! Compact layouts: they reach each index from 0 to size − 1 once, in a given order of the modes.
+//! Makes compact layouts, which reach each index from 0 to size − 1 once: column-major, row-major,
+//! or in a given order of the modes.
 //!
 //! Invariant: modes of extent 1 have stride 0 because no coordinate steps along them.
 

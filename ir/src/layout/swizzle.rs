@@ -1,4 +1,5 @@
-//! Swizzles: involutions of indices that spread accesses over memory banks.
+//! Swizzles: permutations of indices that spread accesses to shared memory over its banks. Each is
+//! its own inverse.
 //!
 //! `Sw<bits,base,shift>` applies exclusive-or to the `bits` bits above the lowest `base` bits, with
 //! the `bits` bits that lie `shift` higher. With a negative shift the lower bits change the higher

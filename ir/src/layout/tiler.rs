@@ -1,4 +1,5 @@
-//! Tilers: the right operand of division and product. A tiler is one layout, or one tiler per mode.
+//! [`Tiler`]: the right operand of composition, division and product. A tiler is one layout for the
+//! whole operand, or one tiler for each mode.
 
 use super::{Layout, LayoutError, Stride};
 use crate::leaf::Leaf;

@@ -1,4 +1,5 @@
-//! Thread-value layouts, built from a layout of threads and a layout of values.
+//! Makes thread-value layouts, which map (thread, value) to an element of a tile, from a layout of
+//! threads and a layout of each thread's values.
 //!
 //! Invariant: mode 0 of `tv(threads, values)` is the thread and mode 1 the value. The index is the
 //! one-dimensional index of the element in a tile of shape [`tv_tiler`](Layout::tv_tiler).

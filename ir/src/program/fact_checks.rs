@@ -1,4 +1,5 @@
-//! Checks of stated facts about symbols against values, and conclusions from these facts.
+//! Uses of the facts that a module states about its symbols: every launch checks them against the
+//! values of the symbols, and proofs take them as assumptions.
 
 use super::{Fact, Program, Residue, differences};
 use crate::ast::{CmpOp, Expr};

@@ -1,4 +1,5 @@
-//! Facts about symbols, and residue classes.
+//! Facts that a module states about its symbols (`where M % 64 == 0`), and residue classes, the
+//! remainders that such facts fix.
 
 use crate::ast::CmpOp;
 use crate::expr::{Dim, ExprArena};

@@ -1,4 +1,6 @@
-//! Sample values of symbols for test runs of a kernel: small ones, and some with partial tiles.
+//! Chooses sample values of the symbols of a kernel, for test runs and counterexamples: small ones,
+//! and some with partial tiles and enough iterations that rings of tiles wrap around. All samples
+//! satisfy the facts.
 
 use super::{Program, SpecId, Stmt, StmtKind, VarKind};
 use crate::expr::{Dim, Node, VarId};

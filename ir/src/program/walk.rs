@@ -1,6 +1,6 @@
-//! Traversal of the statements of a program.
+//! Iterates over the statements of a program and the statements inside them, in text order.
 //!
-//! Invariant: it does not recurse.
+//! Invariant: it does not recurse, so that programs of any depth are safe.
 
 use super::{BufferId, Program, SpecId, Stmt, StmtKind};
 use crate::ast::NodeKey;

@@ -1,8 +1,9 @@
-//! V0207, V0218: attributes must not contradict the body, or the type of the output.
+//! Checks that attributes of specs do not contradict the body or the type of the output: V0207 (the
+//! spec cannot use operands of these scalar types) and V0218 (an attribute has a wrong value).
 //!
-//! A body fixes the decomposition. At a spec with a body, `tile=` and `warps=` record the choices
-//! of a strategy, and `acc=` is part of the meaning; the body must agree with them. Attributes that
-//! only an instruction uses must stand at the leaf.
+//! A body fixes how a spec is decomposed. At a spec with a body, `tile=` and `warps=` only record
+//! the choices of a strategy, and `acc=` is part of the meaning. The body must agree with all
+//! three. Attributes that only an instruction uses, such as `atom=`, must stand at the leaf.
 
 use super::state::Verifier;
 use crate::ast::{Key, Role, SpecKind};

@@ -1,5 +1,6 @@
-//! Divergence analysis: the threads that may take different branches of conditions, or leave loops
-//! at different iterations.
+//! Divergence analysis: finds the threads that may take different branches of conditions, or leave
+//! loops at different iterations. A barrier or a spec of a whole group is refused where threads of
+//! one group may diverge (V0220).
 //!
 //! Each condition or loop divides the threads of a block into *classes*; threads of one class
 //! provably take the same path. A group may execute a statement together if one class contains all

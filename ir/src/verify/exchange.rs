@@ -1,4 +1,6 @@
-//! Register exchanges between the threads of a group.
+//! Checks the `lane=` of a Shfl, which exchanges registers between the threads of a group, for
+//! V0218: the lane, distance or mask stays within the group. The hardware would ignore the high
+//! bits of a larger number.
 
 use super::state::Verifier;
 use crate::ast::SpecKind;

@@ -1,4 +1,10 @@
-//! Executors: thread tensors, the parts in `<<< >>>`, and barriers.
+//! Checks the threads that execute statements.
+//!
+//! - V0213: the executor of a kernel, the part in `<<< >>>`, is a whole tensor of blocks and one of
+//!   threads; that of a nested spec consists of threads of the enclosing spec.
+//! - V0214: a thread tensor contains distinct threads, and the index of a thread determines its
+//!   coordinates.
+//! - V0220: all threads of a barrier reach it.
 
 use super::state::{Around, Verifier};
 use crate::ast::ThreadScalar;

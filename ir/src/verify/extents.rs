@@ -1,9 +1,10 @@
-//! V0208 for extents over symbols: whether operands fit their spec for all values of the symbols.
+//! Decides whether operands whose extents contain symbols fit their spec for all values of the
+//! symbols, for V0208 (the shapes do not fit the spec).
 //!
-//! First, extents that are provably equal are unified. If the operands then fit, they pass.
-//! Otherwise, a search looks for a counterexample: values that satisfy all facts, and for which the
-//! extents do not fit. The verifier refuses the spec only with a counterexample. Undecided cases
-//! pass.
+//! First, extents that are provably equal are replaced by one of them. If the operands then fit,
+//! they pass. Otherwise, a search looks for a counterexample: values of the symbols that satisfy
+//! all facts, and for which the extents do not fit. The verifier refuses the spec only with a
+//! counterexample. Undecided cases pass.
 
 use super::state::{Asked, Verifier};
 use crate::ast::CmpOp;

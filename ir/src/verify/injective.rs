@@ -1,4 +1,5 @@
-//! V0209 for written tensors of the caller whose extents or strides contain symbols.
+//! Checks V0209 (a written tensor maps two coordinates to one element) for tensors of the caller
+//! whose extents or strides contain symbols. `places.rs` and `storage.rs` check constant layouts.
 //!
 //! A tensor is refused if a search finds values of the symbols that satisfy all facts, and for
 //! which two coordinates share an element. Most layouts need no search: their strides are the

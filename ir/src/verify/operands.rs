@@ -1,4 +1,6 @@
-//! V0206, V0207, V0208, V0217, V0218: operands must fit their spec.
+//! Checks that the operands of a spec fit its kind: their number (V0217), scalar types (V0207),
+//! memories (V0206) and extents (V0208), and the `valid=` of a Move, the number of elements that it
+//! copies (V0218).
 
 use super::extents::Value;
 use super::state::{Asked, Verifier};

@@ -1,4 +1,12 @@
-//! V0227 and V0209: the accesses of a body.
+//! Checks the tensors that the specs of a body read and write.
+//!
+//! - V0227: a body writes only outputs of its spec and its own allocations, and reads only operands
+//!   of its spec and its own allocations.
+//! - V0209: no two coordinates of a written tensor are one element; otherwise two threads could
+//!   write one element.
+//! - V0206: a written tensor is not read-only.
+//! - V0239: an index that is read from a tensor selects no written elements, and the kernel does
+//!   not write the tensor with the indices.
 
 use super::state::{Around, Verifier};
 use crate::diag::{Code, Diagnostic};

@@ -1,4 +1,6 @@
-//! The state of the verifier, and the context of a statement.
+//! Types that all checks of the verifier share: the verifier with the errors found so far, and the
+//! context of a statement (its enclosing spec, the buffers that it may use, the enclosing
+//! conditions and loops).
 
 use crate::ast::CmpOp;
 use crate::diag::Diagnostics;

@@ -1,4 +1,11 @@
-//! Storage: registers, thread-value layouts, pinned addresses.
+//! Checks the layout of each buffer, once where it is declared.
+//!
+//! - V0209: no two coordinates of a buffer in global or shared memory are one element.
+//! - V0210: registers are compact.
+//! - V0215: a thread-value layout covers its tensor exactly.
+//! - V0222: buffers at fixed addresses (`at=`) do not overlap, unless one reuses the other.
+//! - V0224, V0242: an alignment covers the period of its swizzle, and a swizzle moves whole
+//!   elements within the buffer.
 
 use super::state::Verifier;
 use crate::diag::{Code, Diagnostic};

@@ -1,4 +1,12 @@
-//! V0228, V0229, V0227: mbarriers and the statements that use them.
+//! Checks mbarriers, tensor maps, and the statements that use them.
+//!
+//! - V0228: a synchronization statement has the operands that its operation takes.
+//! - V0229: mbarriers are in shared memory, and only synchronization statements and the `bar=` of a
+//!   copy use them.
+//! - V0230: only leaves that copy have boxes of a tensor map as operands.
+//! - V0227: the enclosing spec names the mbarrier that a statement uses.
+//! - V0213, V0220: if one elected thread executes a statement, its effect does not depend on which
+//!   thread it is.
 
 use super::state::{Around, Verifier};
 use crate::ast::{SpecKind, SyncTensor};

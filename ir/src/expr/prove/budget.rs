@@ -1,4 +1,5 @@
-//! A bound on the time of proofs.
+//! Limits the number of steps of proofs, so that time does not depend on how hard a question is. A
+//! proof that exceeds its budget fails.
 
 /// The step limit of one proof. A step is one operation on a coefficient.
 pub(super) const MAX_STEPS: usize = 300_000;

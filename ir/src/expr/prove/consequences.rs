@@ -1,5 +1,6 @@
-//! Consequences of inequalities: bounds of atoms, sums and products of inequalities, and finally a
-//! contradiction.
+//! Derives consequences of known inequalities: bounds of atoms (the parts of an expression that the
+//! prover does not take apart, such as variables and quotients), sums and products of inequalities,
+//! and finally a contradiction, which proves the claim.
 
 use super::Budget;
 use super::simplex::{self, Bounds};

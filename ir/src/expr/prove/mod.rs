@@ -1,9 +1,10 @@
-//! Proofs about expressions under assumptions: whether an expression is at least zero, or a
-//! multiple of a number.
+//! The prover: decides whether a symbolic expression is at least zero, or a multiple of a number,
+//! under assumptions such as the facts of `where`. Checks of index ranges and of equal extents, and
+//! the synchronization check, use it.
 //!
-//! The prover reads an expression as a sum over atoms (`system.rs`). It adds the negated claim to
-//! the assumptions and the laws of the atoms, and searches for a combination of them that is a
-//! contradiction (`simplex.rs`).
+//! The prover reads an expression as a sum over atoms, such as variables and quotients
+//! (`system.rs`). It adds the negated claim to the assumptions and the laws of the atoms, and
+//! searches for a combination of them that is a contradiction (`simplex.rs`).
 //!
 //! Invariants:
 //! - An answer `Known` holds for all values of the variables, within their ranges and divisors,

@@ -1,4 +1,5 @@
-//! Sums over atoms with wide, checked coefficients.
+//! Sums `coefficient * atom + .. + constant`, the form in which the prover computes. Coefficients
+//! have 128 bits, and a sum that does not fit makes the proof fail.
 
 /// The maximum number of terms of one sum. A proof with a longer sum fails.
 const MAX_TERMS: usize = 64;

@@ -1,7 +1,9 @@
-//! Laws of recasts, common vectors and swizzles.
+//! Laws about the bits in memory: recasts (a view as elements of another width), common vectors
+//! (the longest run that is consecutive in two layouts) and swizzles.
 //!
-//! Invariant: both sides of a recast name the same bits. Element `x` of the smaller type lies in
-//! the element of the larger type whose digits are those of `x`, divided.
+//! Invariant: both sides of a recast name the same bits. If `n` elements of the smaller type make
+//! one of the larger type, the index of a small element divided by `n` is the index of the large
+//! element that contains it.
 
 use crate::kit::error::{Case, Demand, LawResult, Stop, judge, judge_as};
 use crate::kit::like::{Bits, LayoutLike};

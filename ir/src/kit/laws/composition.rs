@@ -1,4 +1,5 @@
-//! Laws of composition, reshaping and thread-value layouts.
+//! Laws of composition, of new shapes for a layout, and of thread-value layouts, by which a tile is
+//! composed: composition is function composition.
 //!
 //! Invariant: a point is checked only if the inner index is within the outer layout. Beyond it,
 //! libraries extend their functions differently.

@@ -1,4 +1,5 @@
-//! Laws of division: a layout split into tiles and a layout that iterates over them.
+//! Laws of division, which splits a layout into tiles and a layout that iterates over them: tiles
+//! together cover each element once.
 //!
 //! Invariant: the expected positions of tiles are found by enumeration: the next tile begins at the
 //! smallest index that no tile before covers.

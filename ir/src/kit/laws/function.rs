@@ -1,6 +1,7 @@
-//! Laws of evaluation and of the operations that keep the function: coalesce, filter, flatten.
+//! Laws of evaluation, and of the operations that do not change the function of a layout: coalesce,
+//! filter, flatten.
 //!
-//! Invariant: these operations are total, so a refusal breaks a law.
+//! Invariant: these operations are defined for every layout, so a refusal breaks a law.
 
 use crate::kit::answer::Answer;
 use crate::kit::error::{LawResult, judge};

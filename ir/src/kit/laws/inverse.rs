@@ -1,6 +1,8 @@
-//! Laws of complement, inverses and nullspace.
+//! Laws of complements, of left and right inverses, and of the nullspace (the coordinates with
+//! index 0).
 //!
-//! Invariant: inverses are only checked on the image.
+//! Invariant: inverses are only checked on the image, the indices that the layout reaches.
+//! Elsewhere libraries choose differently.
 
 use crate::kit::error::{Demand, LawResult, judge, judge_as};
 use crate::kit::like::LayoutLike;

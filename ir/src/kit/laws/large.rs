@@ -1,4 +1,5 @@
-//! Laws of layouts whose sizes and indices exceed 32 bits, checked at selected coordinates.
+//! Laws of layouts whose sizes and indices exceed 32 bits, which find overflows. They are checked
+//! at selected coordinates.
 //!
 //! Invariant: nothing is enumerated. The index at a coordinate is computed digit by digit in 128
 //! bits ([`Plain::index`]), and the expected index is computed from the operands in the same way.

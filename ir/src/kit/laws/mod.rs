@@ -1,4 +1,5 @@
-//! The laws of layout algebra. Each is a function of plain operands and of a library under test.
+//! The laws: properties that every library of layouts must have. Each is a function of operands as
+//! plain data and of a library under test.
 //!
 //! A law builds the operands in the library and reads the result back as shape and stride. It
 //! checks the result against tables ([`Plain::values`](super::Plain::values)), never against an
@@ -7,7 +8,7 @@
 //! Invariant: a law demands an answer for valid operands, and an exact one. It makes no demands
 //! where libraries differ for good reasons (the nesting of a result, functions beyond their size).
 //! Invariant: a result with more than [`MAX_POINTS`](super::MAX_POINTS) coordinates is wrong,
-//! because the strategies generate no operands with such results.
+//! because the generators make no operands with such results.
 
 mod bits;
 mod composition;

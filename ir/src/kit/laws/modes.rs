@@ -1,4 +1,4 @@
-//! Laws of regrouping: group, concatenate, slice and dice.
+//! Laws of operations that group or select modes: group, concatenate, slice and dice.
 //!
 //! Invariant: leaves keep their extents, strides and order. Only the nesting or the selection of
 //! leaves changes.

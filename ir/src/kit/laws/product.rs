@@ -1,8 +1,9 @@
-//! Laws of products: a layout repeated at the positions of another layout.
+//! Laws of the product of layouts, which repeats a layout (the block) at the positions of another
+//! layout (the tiler).
 //!
-//! Invariant: the expected positions of copies are found by enumeration: the `j`-th place is the
-//! smallest shift at which the block does not overlap the places before, and copy `y` lies at place
-//! `tiler(y)`.
+//! Invariant: expected positions are found by enumeration, not by the algebra. Position `j` is the
+//! smallest shift at which the block does not overlap the blocks at the positions before it. Copy
+//! `y` of the block must be at position `tiler(y)`.
 
 use super::division::{by_mode, image, rearranged, shifts};
 use crate::kit::answer::Answer;

@@ -1,7 +1,8 @@
-//! Laws of relations between shapes: congruent, weakly congruent, compatible.
+//! Laws of the relations between shapes: congruent (equal nesting), weakly congruent (one nesting
+//! refines the other) and compatible (one shape refines the other, with equal sizes).
 //!
-//! Invariant: each of the first three shapes refines the one before, so the relations hold along
-//! them.
+//! Invariant: each of the first three shapes of a case refines the one before, so the relations
+//! hold along them.
 
 use super::composition::refines;
 use crate::kit::error::{LawResult, judge};
