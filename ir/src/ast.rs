@@ -1,9 +1,10 @@
-//! The syntax tree: the written form of a module, at the kernel, tile and atomic level.
+//! The syntax tree: the written form of a module. One tree serves texts at every level, from a
+//! kernel without tiles and threads down to single instructions.
 //!
 //! [`crate::text`] parses texts to this tree and prints it; builders and the solver construct it.
-//! It is the only input of the verifier, the simulator and the code generator. The tree keeps names
-//! of `let` constants, omitted types, comments and blank lines. [`crate::resolve`] turns it into a
-//! [`crate::program::Program`], in which every type is known.
+//! The tree keeps names of `let` constants, omitted types, comments and blank lines.
+//! [`crate::resolve`] turns it into a [`crate::program::Program`], in which every type is known;
+//! the verifier, the simulator and the code generator read that program.
 //!
 //! Invariants:
 //! - `parse(print(m)) == m` for every module; equality ignores spans and ids.

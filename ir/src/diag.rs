@@ -1,5 +1,5 @@
 //! Diagnostics: errors and warnings, with a code, a headline, a place, what was found and expected,
-//! and a fix.
+//! and a fix. Every stage reports them; the command line and the Python package show them.
 //!
 //! [`Code::ALL`] lists all codes: a letter for the family, a number, and a summary of one sentence.
 //! `P` parse, `V` verify, `L` layout algebra, `K` layout calculator, `D` decompose, `C` code

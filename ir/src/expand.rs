@@ -1,5 +1,5 @@
-//! States every type and every stride that a module leaves out, as `carbyne fmt --expand` prints
-//! it.
+//! Makes a module explicit: states every type and every stride that it leaves out, as
+//! `carbyne fmt --expand` prints it.
 //!
 //! Expansion keeps everything written and adds derived parts. Storage with an open layout (`{?}`)
 //! and tensors spread over threads (`tv=`) have no strides; views of them state only their extents.

@@ -1,4 +1,5 @@
-//! Imports: adds the sub-specs of other files to a module.
+//! Imports: replaces the `import` statements of a module by the sub-specs (specs with parameters,
+//! used like functions) of the imported files.
 //!
 //! The library reads no files. The caller of [`link`] passes a function that reads files and
 //! decides which files may be read.

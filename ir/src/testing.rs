@@ -1,11 +1,11 @@
-//! Configuration of long tests: the part of a corpus that a test runs, the number of cases of a
-//! property, and the random seed.
+//! How much of long tests runs: the part of a corpus (a list of inputs, such as all rows of the
+//! atom table), the number of cases of a property, and the random seed.
 //!
 //! Some corpora would take minutes: all rows of the atom table for all architectures, all examples
 //! with all inputs, many generated programs. `cargo test` and `cargo xtask ci` run every kind of
 //! check on a part of them. `CARBYNE_ALL=1` and `cargo xtask ci --all` run everything.
-//! `CARBYNE_CASES=10000` runs this number of cases of each property. The draw for one name does not
-//! depend on other names.
+//! `CARBYNE_CASES=10000` runs this number of cases of each property. Whether an entry of a corpus
+//! is drawn depends on its name and the seed, not on other entries.
 //!
 //! The seed is 0 by default, so that a passing test passes again. With `CARBYNE_ALL` or
 //! `CARBYNE_CASES` the seed is fresh, and a failing test prints it. `CARBYNE_SEED=1` sets the seed,

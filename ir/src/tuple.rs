@@ -1,8 +1,9 @@
 //! Integer tuples nested to any depth: the shapes, strides and coordinates of layouts.
 //!
 //! A number and a tuple of one number are different: `4` and `(4)`. Text and
-//! [`crate::layout::Layout`] check that tuples nest at most [`MAX_DEPTH`] levels, so recursion over
-//! such a tuple is bounded. The order is column-major everywhere: the first leaf varies fastest.
+//! [`crate::layout::Layout`] check that tuples nest at most [`MAX_DEPTH`] deep, so recursion over
+//! such a tuple is bounded. The order is column-major everywhere: the first leaf (innermost number)
+//! varies fastest.
 
 use crate::layout::LayoutError;
 use crate::leaf::{Decision, Leaf};

@@ -1,4 +1,5 @@
-//! Evaluation of an expression for given values of its variables.
+//! Evaluates a symbolic expression for given values of its variables, as at a launch or in the
+//! simulator.
 
 use super::{Dim, ExprArena, Node, VarId};
 use crate::layout::LayoutError;

@@ -1,4 +1,5 @@
-//! Minimum and maximum of two expressions, decided by their ranges if possible.
+//! Constructors of the minimum and the maximum of two symbolic expressions. If the ranges decide
+//! it, the result is one of the two.
 
 use super::{Dim, ExprArena, Node};
 use crate::layout::LayoutError;

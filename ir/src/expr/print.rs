@@ -1,4 +1,4 @@
-//! Text form of expressions: `bid*64 + tid/8*2 + tid % 8`, `ceil_div(M, N)`, `min(M - i, 64)`.
+//! Prints symbolic expressions: `bid*64 + tid/8*2 + tid % 8`, `ceil_div(M, N)`, `min(M - i, 64)`.
 //!
 //! Operators have the precedences of C; division rounds down. Coefficients come last, so `x/8*8`
 //! needs no parentheses. Invariant: equal expressions print alike in all arenas whose expressions

@@ -1,4 +1,4 @@
-//! The variables of an expression, and substitution of variables.
+//! Lists the variables of a symbolic expression, and substitutes expressions for them.
 
 use super::{Dim, ExprArena, Node, VarId};
 use crate::layout::LayoutError;

@@ -1,5 +1,6 @@
-//! Decides whether a layout is injective, and whether it is a bijection onto a range. Inverses need
-//! it, and so does the check that no two coordinates of a written tensor share an element.
+//! Decides whether a layout is injective, and whether it is a bijection onto a range. The verifier
+//! thereby checks that no two coordinates of a written tensor share an element, and that thread
+//! tensors name distinct threads.
 //!
 //! Invariant: the answers are exact. A layout is a bijection onto `0..n` if and only if its modes,
 //! sorted by stride, are compact: the smallest index that the smaller strides do not reach must

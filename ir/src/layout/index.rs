@@ -1,4 +1,5 @@
-//! Evaluation of layouts at one-dimensional indices and at nested coordinates.
+//! Evaluates layouts at one-dimensional indices and at nested coordinates, and converts the two to
+//! each other.
 //!
 //! Invariant: for `i` below the size, `at(i) == crd2idx(idx2crd(i))`. The last leaf of a mode
 //! continues beyond its extent, which composition and partial tiles need. A layout is odd:

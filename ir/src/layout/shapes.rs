@@ -1,4 +1,5 @@
-//! Operations on shapes and coordinates: quotients, products, compatibility.
+//! Operations on shapes and coordinates that need no layout: quotients, inner products, and whether
+//! one divides another.
 //!
 //! Invariant: a quotient of a tuple by a number starts at the first mode, and each mode takes as
 //! much of the divisor as it can. `ceil_div` rounds up in every mode; `shape_div` requires exact

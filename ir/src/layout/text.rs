@@ -1,4 +1,4 @@
-//! Text form of tuples and layouts: `((2,2),8):((1,16),2)`, `(4,5):(1@0,1@1)`,
+//! Parses and prints tuples and layouts: `((2,2),8):((1,16),2)`, `(4,5):(1@0,1@1)`,
 //! `Sw<3,4,3> o 0 o (8,64):(64,1)`.
 //!
 //! Invariant: `parse(print(x)) == x`; blanks are ignored. Nesting and length are checked before

@@ -1,5 +1,5 @@
-//! Classification of casts to floats: those that round in the meaning, and those that round only in
-//! the body.
+//! Classifies casts to floats: some round in the meaning of a spec, others only in its body. The
+//! simulator uses this when it compares the results of a body with the meaning.
 //!
 //! A cast in a `means` block rounds if its type does not contain every value of its operand
 //! ([`Means::roundings`]). A cast in a body may implement such a rounding. It may also be a step

@@ -1,5 +1,6 @@
-//! Proofs that indices are in their modes: from the ranges of variables, or from enclosing loops,
-//! coordinates and `if`s.
+//! Checks that an index stays within the extent of its mode (V0212, an index can leave the range of
+//! its mode). Proofs use the ranges of variables, enclosing loops and `if`s, and facts about
+//! symbols. A box of a tensor map is the exception: it may lie outside.
 
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, CmpOp};

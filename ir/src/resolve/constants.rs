@@ -1,4 +1,5 @@
-//! Constants of `let`, as integers and as real numbers, and computed literals.
+//! Evaluates the constants of `let`, as integers and as real numbers, and literals that are
+//! computed from them.
 //!
 //! A `let` is an integer in extents, indices and loops, and a binary64 number in literals of specs.
 //! If the two values differ, as for `1 / 2`, a module may use only one of them.

@@ -1,4 +1,6 @@
-//! Declarations by results: inference of extents, type and memory of a declared tensor.
+//! Declares the tensor that a result names for the first time, as `%x` in `%x = exp(%s)`: infers
+//! extents and scalar type from the operands, and compares them with the stated part of a type.
+//! Also expands the short forms of specs to an executor, allocations and a plain spec.
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};

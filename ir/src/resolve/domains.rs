@@ -1,5 +1,5 @@
-//! Partial tiles in registers and shared memory: tracks which elements of a tensor exist, and
-//! inserts Selects that give the others a neutral value.
+//! Tracks which elements of partial tiles in registers and shared memory exist, and inserts Selects
+//! that give the others a neutral value, so that a reduction over a partial tile is correct.
 //!
 //! A copy of a partial tile writes zeros for the elements outside of the tensor. Operations then
 //! compute with these elements, too. For most operations, which work element by element, the values

@@ -1,4 +1,6 @@
-//! Integers in the caller's memory, used as numbers in indices, bounds of loops and extents.
+//! Resolves numbers that a kernel reads from a tensor of the caller, `@n = %sizes[@g]`, and then
+//! uses in indices, bounds of loops and extents. The tensor must state the range of its elements
+//! (`in 0..N`), because index checks rely on it; every thread of a block reads the same number.
 
 use super::ranges_and_gathers::is_of_integers;
 use super::scope::{Binding, Sigil};

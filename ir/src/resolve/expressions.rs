@@ -1,8 +1,7 @@
-//! Expansion of expressions over tensors to specs.
+//! Expands expressions over tensors, `%p = exp(%s - %max)`, to one spec for each operation.
 //!
-//! An operation writes over its operand if both have the same type and extents, so that
-//! `exp(%s - %max)` needs only one tensor. This is safe because nothing else uses intermediate
-//! results.
+//! An operation writes over its operand if both have the same type and extents, so that this
+//! example needs only one tensor. This is safe because nothing else uses intermediate results.
 
 use super::declare::Shaped;
 use super::scope::Sigil;

@@ -1,4 +1,5 @@
-//! Evaluation of integer expressions, tuples and layouts of the text.
+//! Evaluates the integer expressions, tuples and layouts of a text to symbolic numbers ([`Dim`]),
+//! and makes the errors for arithmetic and layouts without a result.
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};

@@ -1,5 +1,6 @@
-//! Executors of specs: inherited from the enclosing spec, restricted to a part, or declared by the
-//! head of a kernel.
+//! Completes the executor of each spec, the blocks and threads that execute it: declared by the
+//! head of a kernel (`<<<#grid:[..], #cta:[128]>>>`), inherited from the enclosing spec, or a part
+//! of the inherited threads (`<<<#one>>>`).
 
 use super::scope::Sigil;
 use super::{Fallible, Resolver, fail};

@@ -1,4 +1,5 @@
-//! Tensor maps: the division of tensors in global memory into boxes.
+//! Resolves `.tensormap([128,64])`: divides the modes of a tensor in global memory into boxes, the
+//! tiles that TMA copies, and checks that a tensor map can describe them.
 
 use super::exprs::{overflow, refused};
 use super::{Fallible, Resolver, fail};

@@ -1,5 +1,5 @@
-//! Resolving: turns the syntax tree of a module into a [`Program`], in which all names are resolved
-//! and all types are known.
+//! The resolver: turns the syntax tree of a module into a [`Program`], in which all names are
+//! resolved and all types are known. All later stages work on programs.
 //!
 //! It is one pass in text order. The pass binds names, folds constants, infers views and compares
 //! them with stated types, and replaces operands of specs by tensor ids. It collects at most

@@ -1,4 +1,6 @@
-//! `.pad([1,1], [1,1], 0)`, which adds elements around those of a tensor.
+//! Resolves `.pad([1,1], [1,1], 0)`, a view with additional elements of a given value around those
+//! of a tensor, as the border of a convolution. In a body, the view gets bounds, beyond which a
+//! read gives zero.
 
 use super::exprs::{overflow, refused};
 use super::tensors::count;

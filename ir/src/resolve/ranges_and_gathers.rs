@@ -1,6 +1,6 @@
-//! Ranges and gathers, the entries of `[..]` that are not plain indices, and `.iota`, which makes
-//! coordinates the elements of a tensor. In a gather, a tensor of integers contains the coordinates
-//! of a mode.
+//! Resolves the entries of `[..]` that are not plain indices: ranges (`0..64`) and gathers
+//! (`[%rows, _]`, where a tensor of integers contains the coordinates of a mode). Also resolves
+//! `.iota`, whose elements are the coordinates of a tensor along a mode.
 
 use super::exprs::{overflow, refused};
 use super::tensors::{count, replace_outermost};

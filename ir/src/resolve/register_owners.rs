@@ -1,5 +1,6 @@
-//! Selection of the threads that hold a register tensor with an open layout. These are the threads
-//! of the body that declares the tensor; or, if one group of them executes all uses, that group.
+//! Determines the threads that hold a register tensor with an open layout, one that is left to the
+//! solver. These are the threads of the body that declares the tensor; or, if one group of them
+//! executes all uses, that group.
 
 use crate::layout::Layout;
 use crate::program::{BufferId, Program, SpecId, TensorId, ThreadsId};

@@ -1,6 +1,7 @@
-//! The scopes of names.
+//! Scopes: the names of tensors, threads, numbers and kernels that a statement may use, each with
+//! its definition.
 //!
-//! Invariant: a name cannot hide another name with the same sigil.
+//! Invariant: a name cannot hide another name with the same sigil (`%`, `#` or `@`).
 
 use crate::diag::apart;
 use crate::expr::Dim;

@@ -1,4 +1,5 @@
-//! Specs: operands, executors, attributes and bodies.
+//! Resolves specs: operands, executor, attributes and body. Also refuses literals that the type of
+//! a computation cannot represent (V0241), and unknown attributes (V0218).
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};

@@ -1,4 +1,5 @@
-//! Sub-specs with parameters: checks of definitions, and expansion of uses.
+//! Checks the definitions of sub-specs, and expands their uses. A sub-spec is a spec with
+//! parameters, `def @scale[N] (%x) -> (%y) {`, which is used like a function.
 //!
 //! A use becomes a generic spec with the body of the sub-spec. Operands replace formal operands;
 //! numbers and types replace parameters. Names that the body defines are renamed if they are

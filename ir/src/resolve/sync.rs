@@ -1,4 +1,5 @@
-//! Synchronization statements: the operands that their signatures require.
+//! Resolves synchronization statements, such as `mbarrier.wait(%full[s], k % 2)`. Their operands
+//! must be those that the table in `ast/sync.rs` lists for the operation (V0228).
 
 use super::{Fallible, Resolver, fail};
 use crate::ast::{SyncArg, SyncNumber, SyncOp, SyncTensor};

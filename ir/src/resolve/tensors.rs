@@ -1,4 +1,5 @@
-//! Declarations, allocations and views of data tensors.
+//! Resolves declarations, allocations and views of data tensors: each tensor becomes an offset into
+//! a buffer and levels of layouts, the bracketed parts of its type such as `[4,4].[32,32]`.
 
 use super::exprs::{base, overflow, refused};
 use super::scope::{Binding, Sigil};

@@ -1,4 +1,5 @@
-//! Declarations and views of thread tensors, and coordinates of the executing thread.
+//! Resolves declarations and views of thread tensors, such as `#cta.tile([32])`, and the
+//! coordinates of the executing thread in them, `#cta.indices()`.
 
 use super::exprs::{base, overflow, refused};
 use super::scope::{Binding, Sigil};

@@ -1,4 +1,5 @@
-//! Stated types, and their comparison with inferred types.
+//! Makes layouts from stated types, with row-major strides where none are stated, and compares
+//! stated types with inferred ones (V0205, a written type differs from the type of the view).
 
 use super::exprs::{overflow, refused};
 use super::{Fallible, Resolver, fail};

@@ -1,4 +1,5 @@
-//! Assigns comments to statements.
+//! Assigns each comment of a text to a statement, so that printing a parsed module keeps all
+//! comments.
 //!
 //! The reader walks the text once and takes each comment exactly once:
 //! - comments before the version line, or on it, become the header of the module;

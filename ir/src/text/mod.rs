@@ -1,4 +1,5 @@
-//! The text format. [`parse`] reads it, [`print()`] writes it, `grammar.pest` defines it.
+//! The text format of kernels (`.cby` files). [`parse`] reads it, [`print()`] writes it,
+//! `grammar.pest` defines it.
 //!
 //! Invariants:
 //! - `parse(print(m)) == m` for every well-formed module `m`. Printing `parse(print(parse(s)))`

@@ -1,4 +1,5 @@
-//! Checks that a module can be written as a text. Trees that were built in memory may be malformed.
+//! Checks that a module can be written as a text: it is printed, parsed and compared. Trees that a
+//! program built in memory may fail this, for example by a name with a blank in it.
 
 use super::parse::parse_up_to;
 use super::print::{print_head, print_plain};

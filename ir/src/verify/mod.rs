@@ -1,5 +1,6 @@
-//! The verifier: checks that a program is well formed. It collects all errors, up to
-//! [`crate::limits::MAX_ERRORS`], and never panics on a resolved program.
+//! The verifier: checks that a program is well formed, so that later stages need not check these
+//! rules. It collects all errors, up to [`crate::limits::MAX_ERRORS`], and never panics on a
+//! resolved program.
 //!
 //! - V0206 the spec can use operands in their memories.
 //! - V0207 the spec can use operands of their scalar types.
@@ -27,6 +28,8 @@
 //! - V0230 only leaves that copy have boxes of a tensor map as operands.
 //! - V0231 views of other blocks' shared memory name a block of the cluster, and are operands of
 //!   leaves.
+//! - V0239 a gather (elements that a tensor of coordinates selects) is not written, and the kernel
+//!   does not write a tensor from which it reads indices.
 //! - V0242 a swizzle moves whole elements, and moves no element out of its buffer.
 //!
 //! [`crate::resolve`] checks names, ranks, tiles, index ranges and stated types while it infers

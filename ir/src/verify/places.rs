@@ -5,8 +5,8 @@
 //! - V0209: no two coordinates of a written tensor are one element; otherwise two threads could
 //!   write one element.
 //! - V0206: a written tensor is not read-only.
-//! - V0239: an index that is read from a tensor selects no written elements, and the kernel does
-//!   not write the tensor with the indices.
+//! - V0239: a gather (elements that a tensor of coordinates selects) is not written, and the kernel
+//!   does not write a tensor from which it reads indices.
 
 use super::state::{Around, Verifier};
 use crate::diag::{Code, Diagnostic};

@@ -1,4 +1,5 @@
-//! Programs built in memory.
+//! Tests of modules that Rust code builds: they print as a person would write them, and errors name
+//! the place in the source program.
 
 use carbyne_ir::ast::{
     BinaryOp, CmpOp, Expr, Key, Module, Name, ReduceOp, Spec, SpecKind, Stmt, StmtKind, SyncOp,

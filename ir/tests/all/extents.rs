@@ -1,5 +1,6 @@
-//! Specs over symbols: the verifier's refusals agree with a check of all values of the symbols, and
-//! correct specs are accepted.
+//! Tests specs whose extents contain symbols, with random extents and facts: if the verifier
+//! refuses a spec, the operands do not fit for some values of the symbols (all small ones are
+//! tried), and correct specs are accepted.
 
 use carbyne_ir::diag::Code;
 use carbyne_ir::testing;

@@ -1,4 +1,5 @@
-//! The kit finds the bugs of the example, and reports them with small layouts.
+//! Tests that the kit finds the two bugs of `examples/broken_layout.rs`, and reports them with
+//! small layouts.
 
 #[expect(dead_code, unreachable_pub, reason = "the example is a program of its own")]
 #[path = "../../examples/broken_layout.rs"]

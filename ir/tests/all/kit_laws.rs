@@ -1,4 +1,4 @@
-//! The kit's laws for this crate's own layouts, over numbers and over symbols.
+//! Runs the laws of the kit for this crate's own layouts, over numbers and over symbols.
 
 mod numbers {
     use carbyne_ir::kit::layout_laws;

@@ -1,4 +1,5 @@
-//! The layout fuzz targets with committed inputs, damaged inputs and random bytes.
+//! Runs the bodies of the fuzz targets about layouts on committed inputs, damaged inputs and random
+//! bytes.
 
 use carbyne_ir::kit::oracles::{algebra_against_brute_force, layout_text_never_panics};
 use carbyne_ir::testing;

@@ -1,5 +1,5 @@
-//! The kit's laws for a plain implementation of every operation, written leaf by leaf. It detects
-//! laws that cannot hold, independent of the operations of this crate's layouts.
+//! Runs the laws of the kit for a plain second implementation of the operations, written leaf by
+//! leaf. It detects laws that no correct library could satisfy.
 
 use carbyne_ir::kit::{Answer, Bits, LayoutLike, Plain, Tiling, layout_laws};
 use carbyne_ir::layout::Layout;

@@ -1,5 +1,5 @@
-//! Settings of the macro and the suite: the choice of laws, bounds of operands, and files for seeds
-//! of failures. Also reports about missing operations.
+//! Tests the settings of the kit (the choice of laws, bounds of operands, files for seeds of
+//! failures), and its reports about operations that a library does not have.
 
 use carbyne_ir::kit::suite::{self, Settings, UnknownLaw, Verdict};
 use carbyne_ir::kit::{Answer, Bounds, LayoutLike, Plain, strategies as s};

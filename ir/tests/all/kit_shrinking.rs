@@ -1,4 +1,5 @@
-//! The kit's strategies shrink their values to almost nothing, through admissible values only.
+//! Tests that the random generators of the kit shrink a failing operand to one of a leaf or two,
+//! and that every operand on the way is valid.
 
 use carbyne_ir::kit::{Demand, LawResult, Outcome, Plain, Tiling, laws, strategies as s};
 use carbyne_ir::layout::Layout;

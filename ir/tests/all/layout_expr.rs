@@ -1,4 +1,4 @@
-//! Symbolic arithmetic against brute force. For all values of the variables, a simplified
+//! Compares symbolic arithmetic with brute force. For all values of the variables, a simplified
 //! expression has the value of the original one, and its range and divisor hold. Simplifying twice
 //! has no further effect.
 

@@ -1,4 +1,5 @@
-//! Results from the literature: Hexcute's inverses, CuTe's documented examples, and refusals.
+//! Compares operations of the layout algebra with results from the literature (inverses in the
+//! Hexcute paper, examples in the documentation of CuTe), and tests refusals.
 
 use carbyne_ir::layout::{ComposedLayout, Layout, LayoutError, Swizzle, Tiler};
 use carbyne_ir::tuple::IntTuple;

@@ -1,4 +1,5 @@
-//! The laws of the layout algebra, checked at all points of generated layouts.
+//! Tests the laws of the layout algebra at all points of random layouts, with generators of its
+//! own: `kit_laws` uses those of the kit.
 
 use carbyne_ir::layout::{Layout, LayoutError, Tiler};
 use carbyne_ir::testing;

@@ -1,4 +1,4 @@
-//! Composition against brute force. For layouts of up to 64 coordinates, an exhaustive search
+//! Compares composition with brute force. For layouts of up to 64 coordinates, an exhaustive search
 //! decides whether `A ∘ B` is a layout. Composition must find it if it exists, and must refuse
 //! otherwise.
 //!

@@ -1,4 +1,5 @@
-//! Details that a new implementation of the layout algebra tends to get wrong, with one test each.
+//! Tests details that an implementation of the layout algebra easily gets wrong, one detail in each
+//! test.
 
 use carbyne_ir::layout::index::idx2crd;
 use carbyne_ir::layout::slice::Holes;

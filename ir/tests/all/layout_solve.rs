@@ -1,5 +1,5 @@
-//! Equations between layouts, checked element by element: copies (`solve`), runs (`unify`) and
-//! equivalence.
+//! Tests the solvers of equations between layouts element by element: copies (`solve`), runs of
+//! consecutive elements (`unify`) and equality of functions.
 
 use carbyne_ir::expr::{Dim, ExprArena, VarInfo};
 use carbyne_ir::layout::{Layout, LayoutError, Obstacle, solve, solve_in, unify};

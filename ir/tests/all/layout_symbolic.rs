@@ -1,5 +1,5 @@
-//! The layout algebra over symbols: after substitution of values, every symbolic result is equal to
-//! the result over numbers. If a fact is missing, the error names it.
+//! Tests the layout algebra over symbols: after substitution of values, every symbolic result is
+//! equal to the result over numbers. If a fact is missing, the error names it.
 
 use carbyne_ir::expr::{Dim, ExprArena, VarId, VarInfo};
 use carbyne_ir::layout::{CoordLayout, Layout, LayoutError, Tiler};

@@ -1,4 +1,5 @@
-//! Imports of files, which a table contains.
+//! Tests imports: sub-specs come once, constants stay private, and errors point at the `import` or
+//! the use. The files are entries of a table in memory.
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::link::{File, LoadError, link};

@@ -1,4 +1,4 @@
-//! Ids of statements.
+//! Tests the ids of statements, and the traversals of syntax trees.
 
 use carbyne_ir::ast::visit::{
     Part, PartMut, Rewriter, Step, Walk, each_mut, parts, parts_mut, rewrite,

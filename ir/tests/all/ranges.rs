@@ -1,4 +1,5 @@
-//! `%A[1..3]` contains the right elements, also for nested modes.
+//! Tests that a range such as `%A[1..3]` contains the elements that it names, also in nested modes,
+//! or is refused.
 
 use carbyne_ir::layout::Layout;
 use carbyne_ir::{resolve, text};

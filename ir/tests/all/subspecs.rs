@@ -1,4 +1,5 @@
-//! Sub-specs with parameters, expanded where they are used.
+//! Tests the expansion of sub-specs (specs with parameters, used like functions): names, operands,
+//! parameters and comments, and the bound on its size.
 
 use carbyne_ir::diag::Code;
 use carbyne_ir::resolve::elaborate;

@@ -1,4 +1,5 @@
-//! Typical texts, and their printed forms.
+//! Tests that typical texts are parsed and printed as expected: line breaks, parentheses, comments,
+//! and every word of the grammar's tables.
 
 use carbyne_ir::ast::{BinOp, BinaryOp, CmpOp, Dims, Expr, Module, Name, ReduceOp, ShflOp, Stmt};
 use carbyne_ir::ast::{StmtKind, ThreadScalar, ThreadType, TupleExpr, UnaryOp, Unroll};

@@ -1,5 +1,5 @@
-//! Invalid and oversized inputs: texts that are too long or too deep, and arbitrary bytes. Each
-//! gives a coded error or a module, and never a panic.
+//! Tests invalid and oversized inputs: texts that are too long or too deep, arbitrary bytes, and
+//! trees that no text can express. Each gives a coded error or a module, and never a panic.
 
 use carbyne_ir::ast::{
     Attr, AttrValue, BinOp, Block, CmpOp, Compare, Dims, Exec, Expr, LayoutExpr, Module, Name,

@@ -1,4 +1,4 @@
-//! The text fuzz targets with damaged kernels and with random bytes.
+//! Runs the bodies of the fuzz targets about texts on damaged kernels and on random bytes.
 
 use carbyne_ir::kit::oracles::{parse_never_panics, print_parse_identity};
 use carbyne_ir::testing;

@@ -1,4 +1,5 @@
-//! Texts in quotes: their content is neither a comment nor a bracket, and never hides one.
+//! Tests that the content of quotes, as in `loc="model.py:12"`, is neither a comment nor a bracket,
+//! and never hides one.
 
 use carbyne_ir::ast::{AttrValue, StmtKind};
 use carbyne_ir::diag::Code;

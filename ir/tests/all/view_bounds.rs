@@ -1,5 +1,6 @@
-//! Elements of views: random views of the caller's tensors against a model that tracks the
-//! coordinates of every element in the declared tensor.
+//! Tests which elements of a view exist: random chains of tiles, indices, permutations and new
+//! shapes of a tensor are compared with a model that tracks the coordinates of every element in the
+//! declared tensor.
 
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{Program, Tensor, VarKind};

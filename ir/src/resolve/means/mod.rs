@@ -1,4 +1,5 @@
-//! `means` blocks: the meaning of a generic spec, as a sequence of specs on whole tensors.
+//! Resolves `means` blocks, which state the meaning of a generic spec as a sequence of specs on
+//! whole tensors. The simulator compares the results of the body with it.
 //!
 //! A value of the block is an operand as it is when the spec begins, or the result of a step.
 //! Results have no memory; their extents and types are inferred, and floats are real numbers.

@@ -1,5 +1,5 @@
 //! Ranges of the integers that a `means` block computes. They prove that such integers are valid
-//! coordinates.
+//! coordinates where a step indexes a tensor by them.
 
 use super::super::Resolver;
 use super::Chain;

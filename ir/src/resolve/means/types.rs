@@ -1,4 +1,5 @@
-//! Types and extents of the results of steps in `means` blocks.
+//! Infers the scalar types and the extents of the results of steps in `means` blocks, where floats
+//! are real numbers without a precision.
 
 use super::super::specs::Attributes;
 use super::super::{Fallible, Resolver, fail};

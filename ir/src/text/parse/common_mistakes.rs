@@ -1,4 +1,5 @@
-//! Common mistakes of users of other languages, with the help for each.
+//! Recognizes common mistakes in texts that do not parse, such as a `;` at the end or a function of
+//! another language, and gives the help for each.
 
 use super::Rule;
 use super::functions::FUNCTIONS;

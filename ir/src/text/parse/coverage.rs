@@ -1,4 +1,5 @@
-//! Counts the uses of each grammar rule in a text.
+//! Counts how often a text uses each rule of the grammar. Tests thereby check that random modules
+//! use every rule.
 
 use super::generated::{Grammar, Rule};
 use crate::limits::MAX_TEXT_BYTES;

@@ -1,4 +1,5 @@
-//! Messages of syntax errors: the expected and the found text, and a fix.
+//! Makes the messages of syntax errors from those of the parser generator: the expected and the
+//! found text, and a fix.
 
 use super::Rule;
 use super::common_mistakes::mistake_help;

@@ -1,4 +1,4 @@
-//! Parses numbers, tuples and layouts, which share the grammar rule `value`.
+//! Parses integer expressions, tuples and layouts, which share the grammar rule `value`.
 //!
 //! Invariant: an expression has at most [`MAX_EXPR_OPERATORS`] operators and parentheses. This
 //! bounds the depth of its tree, so recursion over it is safe.

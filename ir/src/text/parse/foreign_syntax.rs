@@ -1,4 +1,5 @@
-//! Statements in the syntax of Python and C, and edits that convert them to the syntax of carbyne.
+//! Recognizes statements in the syntax of Python and C, such as `for k in range(4):`, and makes
+//! edits that convert them to the syntax of carbyne.
 
 use super::functions::FUNCTIONS;
 use super::generated::{Grammar, Rule};

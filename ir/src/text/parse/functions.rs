@@ -1,4 +1,5 @@
-//! Names of tensor functions.
+//! The names of the functions over tensors (`exp`, `sum`, `matmul`, ..), which messages about
+//! unknown or misspelled functions suggest.
 
 /// The functions that expressions can call, for messages.
 pub(super) const FUNCTIONS: [&str; 36] = [

@@ -1,4 +1,5 @@
-//! The generated parser in its own module, so that its public enum stays private.
+//! The parser that pest generates from `grammar.pest`, in a module of its own. The generator makes
+//! the enum of grammar rules public; this module keeps it out of the crate's interface.
 
 #[derive(pest_derive::Parser)]
 #[grammar = "text/grammar.pest"]

@@ -1,4 +1,4 @@
-//! Parsing: from text to [`Module`], statement by statement.
+//! The parser of the text format: makes a [`Module`] from a text, statement by statement.
 //!
 //! [`pest`] reads one `step` of `grammar.pest` at a time: a statement, the head of a statement with
 //! a body, or a closing brace. This module keeps the stack of open bodies, without recursion. After

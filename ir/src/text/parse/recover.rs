@@ -1,4 +1,5 @@
-//! Recovery: finds the place to continue after an error.
+//! Recovery after a syntax error: finds the statement at which parsing continues, so that one run
+//! reports the errors of several statements.
 //!
 //! The next statement is searched at the beginning of a line: a closing brace, a keyword, a
 //! definition (`%x =`, `#x:`), or a sigil outside of the brackets of the wrong statement. Skipped

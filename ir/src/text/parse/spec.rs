@@ -1,4 +1,5 @@
-//! Parses heads of specs, sub-specs and strategies, and uses of sub-specs.
+//! Parses the heads of specs, sub-specs and strategies, that is, everything up to the opening
+//! brace, and the statements that use a sub-spec.
 
 use super::Rule;
 use super::errors::{one_of, short};

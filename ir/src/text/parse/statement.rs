@@ -1,4 +1,5 @@
-//! Parses statements. Their bodies are empty here; the reader fills them.
+//! Parses statements up to their opening brace. Bodies stay empty here: the reader in `mod.rs`
+//! fills them, without recursion.
 
 use super::Rule;
 use super::errors::{one_of, short};

@@ -1,4 +1,5 @@
-//! Parses types and views of data and thread tensors.
+//! Parses types and views of data and thread tensors, such as `[2,2].[8,8].f16.SH` and
+//! `%A.tile([8,8])[0, 0]`.
 
 use super::Rule;
 use super::errors::{called_here, one_of, short};

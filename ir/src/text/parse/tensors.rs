@@ -1,4 +1,4 @@
-//! Parses expressions over tensors.
+//! Parses expressions over tensors, such as `exp(%s - %max)`.
 //!
 //! An expression without tensors is a number, so `1.0 / N` is one operand and not a spec. Operators
 //! are counted as in [`super::expr`], which bounds the depth of trees.

@@ -1,7 +1,8 @@
-//! Access to pest's parse tree.
+//! Access to the parse tree of pest, the parser generator, for the functions that make the syntax
+//! tree from it.
 //!
 //! Rules that exist only so that messages can name signs are skipped. If the tree differs from the
-//! grammar, the result is the error `I0901`, never a panic.
+//! grammar, the result is the error `I0901`, an internal defect, never a panic.
 
 use super::super::comments::Comments;
 use super::Rule;

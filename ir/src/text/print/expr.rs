@@ -1,4 +1,4 @@
-//! Prints numbers and tuples with minimal parentheses.
+//! Prints integer expressions and tuples with as few parentheses as possible.
 
 use crate::ast::{BinOp, Expr, ExprKind, TupleExpr};
 

@@ -1,4 +1,5 @@
-//! Prints statements and heads, with line breaks where a line would be too long.
+//! Prints statements, and the heads of those with a body (everything up to the opening brace), with
+//! line breaks where a line would be too long.
 //!
 //! A head that does not fit breaks before its operands and results. A list that still does not fit
 //! breaks between its members. Words are never broken.

@@ -1,4 +1,5 @@
-//! Prints types and views, each on one line.
+//! Prints types and views of tensors, such as `[2,2].[8,8].f16.SH` and `%A.tile([8,8])[0, 0]`, each
+//! on one line.
 
 use super::expr::{expr, tuple, tuples};
 use crate::ast::{Attr, AttrValue, Pad, Pick, ResultType, View, ViewOp};

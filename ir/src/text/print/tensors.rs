@@ -1,4 +1,5 @@
-//! Prints expressions over tensors with minimal parentheses.
+//! Prints expressions over tensors with as few parentheses as possible, and line breaks after
+//! operators and commas.
 
 use super::expr::expr_within;
 use super::tensor::{attribute, view};

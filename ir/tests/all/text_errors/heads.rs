@@ -1,4 +1,4 @@
-//! Errors in specs, loops and conditions.
+//! Tests the messages of syntax errors in the heads of specs, loops and conditions.
 
 use super::check;
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! Errors of texts: code, place, message and help.
+//! Tests the messages of syntax errors: code, place, headline and help.
 
 mod heads;
 mod tensors;

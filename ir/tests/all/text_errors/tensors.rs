@@ -1,4 +1,4 @@
-//! Errors in types and views.
+//! Tests the messages of syntax errors in types and views.
 
 use super::check;
 use expect_test::expect;
