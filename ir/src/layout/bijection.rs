@@ -1,6 +1,6 @@
 //! Decides whether a layout is injective, and whether it is a bijection onto a range. The verifier
-//! thereby checks that no two coordinates of a written tensor share an element, and that thread
-//! tensors name distinct threads.
+//! thereby checks that no two coordinates of a written tensor share an element, and that a
+//! thread-value layout covers its tensor.
 //!
 //! Invariant: the answers are exact. A layout is a bijection onto `0..n` if and only if its modes,
 //! sorted by stride, are compact: the smallest index that the smaller strides do not reach must

@@ -1,5 +1,5 @@
-//! Uses of the facts that a module states about its symbols: every launch checks them against the
-//! values of the symbols, and proofs take them as assumptions.
+//! Checks and uses the facts that a module states about its symbols: every launch compares them
+//! with the values of the symbols, and proofs take them as assumptions.
 
 use super::{Fact, Program, Residue, differences};
 use crate::ast::{CmpOp, Expr};

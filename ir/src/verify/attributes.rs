@@ -1,5 +1,6 @@
-//! Checks that attributes of specs do not contradict the body or the type of the output: V0207 (the
-//! spec cannot use operands of these scalar types) and V0218 (an attribute has a wrong value).
+//! Checks that attributes of specs do not contradict the body or the type of the output: V0207
+//! (scalar types do not fit the spec, here those of `acc=` and the output) and V0218 (the value of
+//! an attribute does not fit).
 //!
 //! A body fixes how a spec is decomposed. At a spec with a body, `tile=` and `warps=` only record
 //! the choices of a strategy, and `acc=` is part of the meaning. The body must agree with all

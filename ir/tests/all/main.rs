@@ -1,5 +1,5 @@
-//! Tests of the layout algebra, its kit and the text format. They are one program, which links
-//! once.
+//! Tests of the layout algebra, its kit, and texts, trees and programs of kernels. They are one
+//! program, so that Cargo links once.
 //!
 //! Without the feature `text`, only the tests of the algebra and the kit remain.
 

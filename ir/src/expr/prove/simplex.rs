@@ -1,9 +1,9 @@
 //! Tests whether linear inequalities have a rational solution, by the general simplex of Dutertre
 //! and de Moura with Bland's rule. If there is none, the prover has its contradiction.
 //!
-//! Invariant: the answer `true` is only given if a combination of the inequalities, added up again
-//! at the end, says that a negative number is at least zero. The answer does not depend on the
-//! correctness of the pivots.
+//! Invariant: the answer `true` (there is no solution) is only given if a combination of the
+//! inequalities, added up again at the end, says that a negative number is at least zero. The
+//! answer does not depend on the correctness of the pivots.
 
 use super::Budget;
 use super::sum::Sum;
