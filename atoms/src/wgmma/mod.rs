@@ -1,5 +1,5 @@
-//! `wgmma.mma_async`: matrix multiply-accumulate by four warps (a warp group). B, and possibly A,
-//! is read from shared memory through a descriptor.
+//! The atoms of `wgmma.mma_async`: matrix multiply-accumulate by four warps (a warp group). B, and
+//! possibly A, is read from shared memory through a descriptor.
 //!
 //! There is one atom for every shape, every combination of types and both places of A. Names
 //! consist of shape, accumulator, A, B, and the places of the factors. B is omitted if it has the
