@@ -1,4 +1,5 @@
-//! Errors of drawing, with codes and helps.
+//! [`DrawError`]: the reasons why something cannot be drawn, such as an open layout, each with its
+//! code and help.
 
 use carbyne_ir::diag::Code;
 use carbyne_ir::layout::LayoutError;

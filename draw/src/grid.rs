@@ -1,4 +1,4 @@
-//! A layout as a grid. Rows and columns are the first two modes; cells show offsets.
+//! Draws a layout as a grid. Rows and columns are the first two modes; cells show offsets.
 //!
 //! Colors: without a swizzle, shades follow the memory from the lowest offset to the highest. With
 //! a swizzle, a color is the chunk's place within its row of memory.

@@ -1,4 +1,4 @@
-//! Parses tilers and shapes from the command line.
+//! Parses the tilers and shapes that a person passes to `carbyne draw` on the command line.
 //!
 //! ```text
 //! (4,8)    2:1,4:2    _,8           a tile; one tiler per mode; `_` keeps a mode

@@ -1,5 +1,5 @@
-//! Prints a kernel function: parameters, head comment, helper functions, and the data that a
-//! launcher needs.
+//! Prints a whole kernel function: parameters, head comment, helper functions and body, with the
+//! data that a launcher needs. [`print_kernel`] is the entry point.
 
 use super::cuda_kernel::{CudaKernel, Param, Parts};
 use super::helper::Helper;

@@ -1,4 +1,5 @@
-//! Headers and helper functions of the host functions, the same in every file.
+//! The headers and C++ helper functions that the host functions need, such as the one that encodes
+//! a tensor map. They do not depend on the program.
 
 use crate::cpp::ast::Item;
 use crate::lower::cuda_kernel::{CudaKernel, Param, Parts};
