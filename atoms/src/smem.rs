@@ -7,10 +7,9 @@
 //!   the longest of them.
 //! - The other buffers follow each other in text order, after those with `at=`.
 //!
-//! Invariant: the address of every buffer is a multiple of its alignment, of its swizzle's period
 //! Invariant: the offset of every buffer is a multiple of its alignment, of its swizzle's period
 //! and of [`MIN_ALIGN`], the widest access of the atom table. Two buffers share memory only if the
-//! program says so, even if they are in blocks of statements that never execute together.
+//! program says so, even if they are in bodies that never execute together.
 //! Invariant: the printer and the simulator place buffers with this file. `decompose` checks with
 //! it that they fit in the shared memory that the architecture gives a block.
 

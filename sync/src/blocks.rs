@@ -2,8 +2,9 @@
 //! memory. Nothing in a kernel orders blocks of different clusters, so their accesses must not
 //! conflict.
 //!
-//! The walk also finds the control path of each block. Blocks with equal paths behave alike, so
-//! that `machine` follows only one of them. The walk skips statements that affect neither.
+//! The walk also finds the control path of each block, which is the branches that it takes. Blocks
+//! with equal paths behave alike, so that `machine` follows only one of them. The walk skips
+//! statements that affect neither.
 
 mod cells;
 mod touched;

@@ -1,5 +1,5 @@
 //! Maps each value of a probed operand, given by (thread, value), to its element in the atom's tile
-//! and to its place in the caller's tensors. The test fills the tensors with this map, and names
+//! and to its position in the caller's tensors. The test fills the tensors with this map, and names
 //! the lane and register of a wrong result.
 
 use super::choice::Choice;

@@ -1,5 +1,5 @@
-//! Tests of atoms against the traits of CuTe (its thread-value layouts of each instruction), if the
-//! file `shared/golden/atoms.jsonl` is present.
+//! Tests of atoms against CuTe's traits, which state the thread-value layouts of each instruction,
+//! if the file `shared/golden/atoms.jsonl` is present.
 //!
 //! Each line of the file describes one trait. The mnemonic of an atom's instruction selects the
 //! line. CuTe writes B as N×K, so its B layouts are transposed here. Its copies count bits, so

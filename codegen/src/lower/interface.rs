@@ -1,6 +1,6 @@
-//! Divides the tensors in global memory that a program's kernels use: those that the caller passes,
-//! and those between kernels, which get places in one workspace. Host functions and launchers use
-//! this.
+//! Divides the tensors in global memory that a program's kernels use into those that the caller
+//! passes and those between kernels. The latter lie one after another in one workspace. Host
+//! functions and launchers pass tensors accordingly.
 
 use super::cuda_kernel::CudaKernel;
 use crate::scalars::{storage, storage_bits};
