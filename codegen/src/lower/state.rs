@@ -1,5 +1,5 @@
 //! The state while one kernel is lowered ([`Lowering`]): the C++ names of its buffers, the loops
-//! around the current statement, and the errors so far. Every file of this folder adds methods to
+//! around the current statement, and the errors so far. Most files of this folder add methods to
 //! it.
 
 use super::helper::Helper;
