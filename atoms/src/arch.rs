@@ -1,7 +1,9 @@
-//! Architectures, and the requirements of atoms on them.
+//! The GPU architectures ([`Arch`]), and the condition on the architecture under which an atom
+//! exists ([`ArchReq`]: an architecture and later ones, or exactly one).
 //!
-//! Invariant: only this file compares architectures. [`Arch`] does not implement `Ord`; use
-//! [`ArchReq::supports`].
+//! Invariant: only this file compares architectures. `sm_90a` has instructions that later
+//! architectures do not keep, so "later" does not imply "has more". [`Arch`] therefore does not
+//! implement `Ord`; use [`ArchReq::supports`].
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;

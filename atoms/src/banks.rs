@@ -1,4 +1,4 @@
-//! The banks of shared memory, and the number of cycles that a warp's access takes.
+//! Counts the cycles of a warp's access to shared memory, including those of bank conflicts.
 //!
 //! In one wavefront each bank delivers at most one word. An access that is too wide for one
 //! wavefront is split by lanes first: into two halves of a warp for 8 bytes per lane, into four

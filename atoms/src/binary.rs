@@ -1,4 +1,5 @@
-//! Pointwise functions of two operands, on one value per thread and on packed pairs.
+//! The atoms of pointwise functions of two operands (sum, quotient, minimum, ...), on one value
+//! per thread and on packed pairs.
 //!
 //! - Sums and products use functions that the CUDA compiler never contracts to a fused
 //!   multiply-add, so that each is rounded as its atom says. Atoms with `contract` in their name

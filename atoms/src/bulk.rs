@@ -1,5 +1,5 @@
-//! Bulk copies: whether a bulk atom implements a spec, and which bytes it copies. Matcher, printer
-//! and simulator all call [`bulk_copy`].
+//! Decides whether a bulk atom (`cp.async.bulk`) implements a spec, and which bytes it copies.
+//! Matcher, printer and simulator all call [`bulk_copy`], so that they agree.
 //!
 //! One thread issues a bulk copy, which copies as much as its operands hold. Fields of the atom
 //! describe the differences between atoms: [`Extent`], [`crate::Visibility`], the cache hint, and

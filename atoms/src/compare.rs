@@ -1,4 +1,5 @@
-//! Comparisons, whose result is a `bool`, and the selection of one of two values by a `bool`.
+//! The atoms of comparisons, whose result is a `bool`, and of `Select`, the selection of one of two
+//! values by a `bool`.
 //!
 //! The hardware compares to a predicate. Another instruction converts the predicate to a number in
 //! a register; the compiler removes it if the number is not used. If an operand is NaN, all

@@ -1,4 +1,4 @@
-//! Conversions between floating-point types, of one value and of packed pairs.
+//! The atoms of casts between floating-point types, of one value and of packed pairs.
 //!
 //! The hardware converts 8-bit floats in pairs and saturates them. Before sm_90 the instruction
 //! from f32 to tf32 rounds ties away from zero, and not to even, as casts do. Both have an error of

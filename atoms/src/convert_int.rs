@@ -1,4 +1,4 @@
-//! Conversions from and to integers.
+//! The atoms of casts from and to integers.
 //!
 //! A cast to an integer rounds to nearest even and saturates; NaN becomes 0. The conversions of the
 //! hardware from f32 and f16 to 32 bits do so. Those from f64 and to 64 bits return another number

@@ -1,6 +1,6 @@
-//! Conversions through another type, for pairs of types that no instruction converts in one step.
-//! They cover all pairs of scalar types of whole bytes without an atom of their own, and pairs of
-//! 4-bit integers.
+//! The atoms of casts through a third type, for pairs of types that no instruction converts in one
+//! step. Together with the other files they cover all pairs of scalar types of whole bytes, and
+//! pairs of 4-bit integers.
 //!
 //! The intermediate step is exact, except in two cases that do not change the result:
 //! - An integer beyond 2^24 is rounded on its way through f32 to an 8-bit float, which saturates at

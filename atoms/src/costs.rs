@@ -1,5 +1,6 @@
-//! Measured costs of atoms, read from a file. `carbyne atoms calibrate` writes such files, and
-//! `costs/sm_90.json` is the one for the tables of sm_90 and sm_90a.
+//! Reads measured costs of atoms from a file. They replace the estimated costs of the atom table.
+//! `carbyne atoms calibrate` writes such files; `costs/sm_90.json` is the one for the tables of
+//! sm_90 and sm_90a.
 //!
 //! A file is one JSON object:
 //! - `format`: 1.

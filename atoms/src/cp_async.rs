@@ -1,4 +1,5 @@
-//! `cp.async`: asynchronous copies from global to shared memory that do not pass through registers.
+//! The atoms of `cp.async`: asynchronous copies from global to shared memory that do not pass
+//! through registers.
 //!
 //! `.ca` keeps the data in the L1 cache. `.cg` does not, and exists for 16 bytes only. Atoms with
 //! `zfill` read only as many bytes as `valid=` says and write zeros for the others, for example at

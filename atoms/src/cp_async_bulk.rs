@@ -1,5 +1,5 @@
-//! `cp.async.bulk` and `cp.reduce.async.bulk`: bulk copies between global and shared memory that
-//! one thread issues, of contiguous bytes or of boxes of tensor maps.
+//! The atoms of `cp.async.bulk` and `cp.reduce.async.bulk`: bulk copies between global and shared
+//! memory that one thread issues, of contiguous bytes or of boxes of tensor maps.
 //!
 //! Copies to shared memory complete on an mbarrier. Copies from shared memory complete in the
 //! thread's bulk group. Costs are those of a unit of 16 bytes. `cp.reduce` adds to global memory,

@@ -1,4 +1,4 @@
-//! The atom table as a Markdown page. `carbyne atoms --markdown` prints the result of
+//! Writes the atom table as a Markdown page. `carbyne atoms --markdown` prints the result of
 //! [`atoms_markdown`].
 //!
 //! Atoms that differ only in the number of columns share one section, as a [`Series`].

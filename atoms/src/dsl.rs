@@ -1,9 +1,10 @@
-//! A small vocabulary in which the atoms of the table are written ([`atom`], [`r`], [`w`], ...),
-//! and costs that follow from the rates of an architecture.
+//! The constructors by which the files of this crate write atoms as one row each ([`atom`], [`r`]
+//! for a read operand, [`w`] for a written one, ...), and costs that follow from the rates of an
+//! architecture.
 //!
-//! Layouts in atoms are texts. A search for the text of a layout therefore finds the atom together
-//! with the tests and dumps that show it. A text that does not parse is a defect of this crate. The
-//! tests in `sweep.rs` build every table.
+//! Layouts in rows are texts, as in the text format. So a search for a layout finds the atom
+//! together with the tests and dumps that show it. A text that does not parse is a defect of this
+//! crate. The tests in `sweep.rs` build every table.
 
 use crate::arch::ArchReq;
 use crate::atom::{

@@ -1,4 +1,4 @@
-//! Bounds on the error of approximate instructions.
+//! Bounds on the error of approximate instructions. The simulator compares results within them.
 //!
 //! Documents state bounds in units in the last place (ulp) or as powers of two. [`ErrorBound`]
 //! stores them in a form that the simulator evaluates: |r − f(x)| ≤ (a + b·|x|)·|f(x)| + c. With u

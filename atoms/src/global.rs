@@ -1,4 +1,4 @@
-//! Plain loads from global memory and stores to it, one vector per thread.
+//! The atoms of plain loads from global memory and stores to it, one vector per thread.
 //!
 //! Templates are C++ accesses through a vector type. The CUDA compiler compiles each to one
 //! instruction.

@@ -1,10 +1,11 @@
-//! `ldmatrix`: loads of 8x8 matrices of 16-bit units from shared memory by a whole warp.
+//! The atoms of `ldmatrix`: loads of 8x8 matrices of 16-bit units from shared memory by a whole
+//! warp.
 //!
-//! The tile is `[8, 8*x]`: unit within a row, row. Lanes 0-7 give the addresses of the rows of the
-//! first matrix, lanes 8-15 those of the second, and so on. With fewer than four matrices the
-//! hardware ignores the addresses of the other lanes. The table repeats those of the lanes before
-//! them (stride 0). `.trans` transposes each matrix in registers: the layout of the destination
-//! differs, and that of the source is unchanged.
+//! The tile is `[8, 8*x]`: its coordinates are the unit within a row, and the row. Lanes 0-7 give
+//! the addresses of the rows of the first matrix, lanes 8-15 those of the second, and so on. With
+//! fewer than four matrices the hardware ignores the addresses of the other lanes. The table
+//! repeats those of the lanes before them (stride 0). `.trans` transposes each matrix in registers:
+//! the layout of the destination differs, and that of the source is unchanged.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

@@ -1,4 +1,6 @@
-//! The sizes and speeds of a multiprocessor, by architecture.
+//! The sizes and speeds of a multiprocessor, by architecture: shared memory, registers and threads,
+//! arithmetic rates, latencies. Costs of atoms follow from the speeds, and the solver keeps to the
+//! sizes.
 //!
 //! Sizes come from the table "Technical Specifications per Compute Capability" of the CUDA C++
 //! Programming Guide. Arithmetic rates come from its table "Throughput of Native Arithmetic

@@ -1,5 +1,6 @@
-//! Cards: the numbers that differ between two products of one architecture. One product of each
-//! architecture is its default.
+//! Cards, such as the H100: the numbers that differ between two products of one architecture
+//! (multiprocessors, clock, memory bandwidth). The cost model needs them for times and for the
+//! number of blocks. [`machine()`] returns the default card of an architecture.
 //!
 //! The numbers come from NVIDIA's datasheets and whitepapers, which `source` names. `source` marks
 //! the others as estimates.

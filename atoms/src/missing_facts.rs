@@ -1,5 +1,5 @@
-//! Missing facts about symbols: the facts under which an operand would be aligned. Messages suggest
-//! them.
+//! Finds the facts about symbols that are missing for an operand to be aligned, for example that
+//! `N` is a multiple of 8. Error messages suggest these facts.
 
 use carbyne_ir::expr::Dim;
 use carbyne_ir::expr::prove::divisors_missing;

@@ -1,4 +1,6 @@
-//! Numbers in an atom's text besides its operands: counts, parities, masks.
+//! Numbers that an atom's text contains besides its operands, for example the number of groups for
+//! which a wait waits, the parity of an mbarrier phase, or a mask of lanes. [`AtomNumber`] states
+//! the range of such a number, and whether it may be computed at run time.
 
 use crate::operand::AsmClass;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The operands of atoms: which elements each thread holds or addresses, in which memory, and
-//! whether through an address or a descriptor.
+//! The data type for operands of atoms: which elements each thread holds or addresses, in which
+//! memory, and whether through an address or a descriptor.
 //!
 //! [`crate::atom`] states the conventions.
 

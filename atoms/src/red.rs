@@ -1,5 +1,5 @@
-//! `red`: atomic additions, minima and maxima in memory (`Move.add`, `Move.min`, `Move.max`).
-//! Several threads may update an element at the same time, in any order.
+//! The atoms of `red`: atomic additions, minima and maxima in memory (`Move.add`, `Move.min`,
+//! `Move.max`). Several threads may update an element at the same time, in any order.
 //!
 //! For f32 in global memory subnormal operands and results count as zeros. Shared memory has a unit
 //! for 32-bit integers. For other types the assembler writes a loop with compare-and-swap. The

@@ -1,6 +1,6 @@
-//! `redux.sync` and `vote.sync`: reductions of one integer or one `bool` per lane over a whole
-//! warp. Every lane receives the result. A ballot is a cast of one `bool` per lane to 32 bits;
-//! every lane receives all of them.
+//! The atoms of `redux.sync` and `vote.sync`: reductions of one integer or one `bool` per lane over
+//! a whole warp. Every lane receives the result. A ballot is a cast of one `bool` per lane to 32
+//! bits; every lane receives all of them.
 //!
 //! The architectures of the table have no such reduction of f32; a butterfly of `shfl` replaces it.
 

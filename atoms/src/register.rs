@@ -1,4 +1,5 @@
-//! Copies between registers, literals, parameters and coordinates.
+//! The atoms of copies between registers, and from literals, parameters and coordinates to
+//! registers.
 //!
 //! The literal of an Init is the operand `value`. It counts as a register and is printed as an
 //! expression of its C++ type. Types of less than one byte have no Init, because their values have

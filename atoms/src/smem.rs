@@ -1,15 +1,17 @@
-//! Places the shared buffers of a block in its one dynamic allocation.
+//! Gives each shared buffer of a kernel an offset in the block's one allocation of dynamic shared
+//! memory.
 //!
-//! - A buffer with `at=` lies at this address.
+//! - A buffer with `at=` lies at this offset.
 //! - A buffer with `reuses=%x` and without `at=` begins where `%x` begins, rounded up to its own
 //!   alignment. `%x` is aligned as all buffers that reuse it need, and the next buffer begins after
 //!   the longest of them.
 //! - The other buffers follow each other in text order, after those with `at=`.
 //!
-//! Invariant: the address of every buffer is a multiple of its alignment, of its swizzle's period
+//! Invariant: the offset of every buffer is a multiple of its alignment, of its swizzle's period
 //! and of [`MIN_ALIGN`], the widest access of the atom table. Two buffers share memory only if the
-//! program says so, even if they are in blocks of statements that never execute together.
-//! Invariant: the printer places buffers with this file, and `decompose` checks the limit with it.
+//! program says so, even if they are in bodies that never execute together.
+//! Invariant: the printer and the simulator place buffers with this file. `decompose` checks with
+//! it that they fit in the shared memory that the architecture gives a block.
 
 use crate::limits::limits;
 use crate::table::AtomTable;

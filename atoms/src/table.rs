@@ -1,4 +1,6 @@
-//! The atom table: all atoms of one architecture, and how to look them up.
+//! [`AtomTable`]: all atoms of one architecture, with lookup by name, by operation and by
+//! synchronization statement, and the errors for an atom or a statement that the architecture
+//! lacks.
 
 use crate::arch::Arch;
 use crate::atom::{Atom, AtomOp, BarrierScope, Cost, Rate};

@@ -1,7 +1,9 @@
-//! Tensor maps: the rules of the hardware, and the arguments of the driver's encoder.
+//! Computes the arguments of `cuTensorMapEncodeTiled`, which encodes the tensor map of a TMA copy,
+//! and checks the rules of the hardware for them. The printed launch code contains the arguments;
+//! the solver chooses boxes by the rules.
 //!
-//! Rules and numbers are those of `cuTensorMapEncodeTiled` (CUDA Driver API, Tensor Map Object
-//! Management) without interleaving.
+//! Rules and numbers are those of the CUDA Driver API, Tensor Map Object Management, without
+//! interleaving.
 
 use crate::missing_facts;
 use carbyne_ir::expr::{Dim, ExprArena};

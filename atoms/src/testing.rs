@@ -1,4 +1,4 @@
-//! Helpers for tests of atoms.
+//! Selects the architectures on which a test covers an atom. Tests of several crates use it.
 
 use crate::arch::Arch;
 use crate::table::AtomTable;

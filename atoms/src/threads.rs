@@ -1,9 +1,10 @@
-//! Comparison of the threads that execute a spec with the thread groups of an atom. Matcher and
-//! simulator both use this file.
+//! Compares the threads that execute a spec with the thread group of an atom, for example
+//! `[8].thread` with the 32 lanes of a warp. Matcher and simulator both use this file.
 //!
-//! The innermost level of a thread tensor is the group that executes a spec together. Several
-//! innermost levels form the group if they state its arrangement: `[2,2].[8].thread` for the four
-//! matrices of `ldmatrix.x4`, as in Graphene, Fig. 1. Outer levels repeat the group.
+//! A thread tensor has levels, one per pair of brackets. Its innermost level is the group that
+//! executes a spec together. Several innermost levels form the group if they state its arrangement:
+//! `[2,2].[8].thread` for the four matrices of `ldmatrix.x4`, as in Graphene, Fig. 1. Outer levels
+//! repeat the group.
 //!
 //! An atom of one thread takes `.scalar()`, or groups of one thread. Any other atom takes groups of
 //! exactly its size, each of which begins at a thread at which the hardware allows such a group.

@@ -1,5 +1,5 @@
-//! Pointwise functions of one operand that are exact or rounded once: signs, relu, roots,
-//! reciprocals.
+//! The atoms of pointwise functions of one operand that are exact or rounded once: negation,
+//! absolute value, relu, square root, reciprocal.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};

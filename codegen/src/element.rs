@@ -1,4 +1,5 @@
-//! Element types as DLPack names them: <https://dmlc.github.io/dlpack/latest/c_api.html>.
+//! The element types of tensors as DLPack names them. Launchers compare them with the tensors that
+//! a caller passes: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 
 use carbyne_ir::scalar::Scalar;
 use std::fmt;

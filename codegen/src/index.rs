@@ -1,4 +1,5 @@
-//! Prints index expressions of the arena as C++.
+//! Prints index expressions of the program's arena ([`ExprArena`], the store of its expressions) as
+//! C++.
 //!
 //! The arena has simplified the expressions; this module only spells them. A sum prints its terms
 //! by descending coefficient, so that the slowest coordinate comes first, as people write it.

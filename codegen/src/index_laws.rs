@@ -1,5 +1,6 @@
-//! Law: the C++ expression of an index has the same value as in the arena, evaluated in the
-//! arithmetic of C++: 32-bit unless cast, quotients truncated, overflow an error.
+//! Tests that the C++ expression of an index has the same value as in the arena. Random expressions
+//! are evaluated in the arithmetic of C++: 32-bit unless cast, quotients truncated, overflow an
+//! error.
 
 use crate::cpp::ast::{Binary, Expr, Unary};
 use crate::index::Indices;

@@ -1,4 +1,5 @@
-//! Words that must not be printed as names.
+//! Words of C++ and CUDA that must not be printed as names of a program's tensors, variables or
+//! kernels.
 //!
 //! Sources, read 2025-11: C++ keywords and alternative tokens from cppreference.com (C++ keywords,
 //! up to C++23); CUDA's built-in variables, types and functions from the CUDA C++ Programming Guide

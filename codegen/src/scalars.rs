@@ -1,4 +1,4 @@
-//! Scalar types as C++ types, and numbers as C++ literals.
+//! Maps the scalar types of a program to C++ types and headers, and numbers to C++ literals.
 
 use crate::cpp::ast::Expr;
 use carbyne_ir::scalar::Scalar;

@@ -1,6 +1,6 @@
-//! Test helpers for all crates: find a compiler and a disassembler, and find faults in machine
-//! code. Tests are skipped with a message if these tools are absent, and fail if they should be
-//! installed.
+//! Helpers for tests of all crates: find a compiler and a disassembler, and search machine code for
+//! faults that make kernels with `wgmma` wrong or slow. Tests are skipped with a message if these
+//! tools are absent, and fail if they should be installed.
 
 use crate::nvrtc::{self, Nvrtc};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,6 @@
-//! Pictures of a warp's access to shared memory: which lane accesses which bank in each phase,
-//! before and after the swizzle.
+//! Draws a warp's access to shared memory: which lane accesses which bank, before and after the
+//! swizzle. There is one panel per phase, that is, per part of the warp that the banks serve at
+//! once.
 //!
 //! By default lanes access the tile as `ldmatrix` does. Each lane accesses one vector along the
 //! mode that is contiguous in memory. Consecutive lanes have consecutive coordinates in the other

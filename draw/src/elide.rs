@@ -1,5 +1,6 @@
-//! Removes repetitions from large pictures. If rows, columns or panels repeat with constant
-//! differences of their numbers, one period and the beginning of the next remain.
+//! Removes repetitions from large pictures, so that they remain readable. If rows, columns or
+//! panels repeat with constant differences of their numbers, one period and the beginning of the
+//! next remain.
 //!
 //! Invariant: a picture that is small enough is unchanged. A note names everything that is left
 //! out, and the repetition.

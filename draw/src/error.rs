@@ -1,4 +1,5 @@
-//! Errors of drawing, with codes and helps.
+//! [`DrawError`]: the reasons why something cannot be drawn, such as a layout that is still open
+//! (`?`), each with its code and help.
 
 use carbyne_ir::diag::Code;
 use carbyne_ir::layout::LayoutError;

@@ -1,7 +1,8 @@
-//! A layout as a grid. Rows and columns are the first two modes; cells show offsets.
+//! Draws a layout as a grid. Rows and columns are the first two modes; cells show offsets.
 //!
 //! Colors: without a swizzle, shades follow the memory from the lowest offset to the highest. With
-//! a swizzle, a color is the chunk's place within its row of memory.
+//! a swizzle, a color is the position within a row of memory to which the swizzle moves the
+//! element's unit, for example one of eight units of 16 bytes.
 
 use crate::error::DrawError;
 use crate::field::{Field, Page, Unit, extents};

@@ -1,5 +1,5 @@
-//! Colors that color-blind people can distinguish, each with a variant for light and for dark
-//! screens.
+//! The colors of pictures. Color-blind people can distinguish them, and each has a variant for
+//! light and for dark screens.
 //!
 //! The hues are Paul Tol's qualitative scheme "light" (technical note SRON/EPS/TN/09-002), made for
 //! labeled cells with black text. On dark screens with white text the hues are the same, at

@@ -1,10 +1,10 @@
-//! Parses tilers and shapes from the command line.
+//! Parses the tilers and shapes that a person passes to `carbyne draw` on the command line.
 //!
 //! ```text
 //! (4,8)    2:1,4:2    _,8           a tile; one tiler per mode; `_` keeps a mode
 //! ```
 //!
-//! Invariant: every text gives a value or a [`DrawError`] with the place.
+//! Invariant: every text gives a value or a [`DrawError`] with the position in the text.
 
 use crate::error::DrawError;
 use carbyne_ir::layout::{Layout, LayoutError};

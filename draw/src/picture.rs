@@ -1,4 +1,5 @@
-//! A picture before it becomes SVG, HTML or text: panels of cells with labels, colors and outlines.
+//! The data type of a picture before it becomes SVG, HTML or text: panels of cells with labels,
+//! colors and outlines. `grid`, `tv` and others create it; `svg` and `text` write it.
 //!
 //! Invariant: a panel has `rows * cols` cells, row by row. A picture has at most
 //! [`MAX_PICTURE_CELLS`] cells; every function that creates a picture calls `bounded` first.

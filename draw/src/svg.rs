@@ -1,4 +1,4 @@
-//! A picture as SVG, alone or inside of an HTML page.
+//! Writes a picture as SVG, alone or inside of an HTML page.
 //!
 //! Invariant: the output is self-contained, without scripts, fonts or links. Colors are classes
 //! with rules for light and for dark screens. Nothing is drawn outside of the view box.

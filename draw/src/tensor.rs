@@ -1,9 +1,10 @@
-//! Pictures of tensors and thread tensors of a program, and of the operands of an atom.
+//! Draws tensors and thread tensors of a program, and the operands of an atom.
 //!
-//! A distributed register tensor is drawn by owner, any other tensor by offset. A tiled view is
-//! drawn over its root tensor if the root is small enough and has a closed layout, as in Graphene,
-//! Fig. 4. Otherwise, and for thread tensors, levels are drawn inside of each other: blocks of
-//! cells are the outer level.
+//! A register tensor that is distributed over threads is drawn by owner, any other tensor by
+//! offset. A tiled view is drawn over its root tensor, of which it is a view, if the root is small
+//! enough and its layout is constant, as in Graphene, Fig. 4. Otherwise, and for thread tensors,
+//! levels (the parts of a tiled layout, one per pair of brackets) are drawn inside of each other:
+//! rectangles of cells are the outer level.
 
 use crate::error::DrawError;
 use crate::field::{Field, Page, Unit, extents, flat_coordinate, join};

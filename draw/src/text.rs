@@ -1,4 +1,4 @@
-//! A picture as text: aligned columns, lines at the ends of tiles, and terminal colors.
+//! Writes a picture as text: aligned columns, lines at the ends of tiles, and terminal colors.
 //!
 //! Invariant: without colors the output is plain characters, and lines have no trailing blanks.
 

@@ -1,4 +1,5 @@
-//! Tiled layouts: the tile of each element, with the outlines of inner tiles.
+//! Draws tiled layouts: for each element the tile that contains it, with the outlines of inner
+//! tiles.
 //!
 //! Invariant: tiles come from [`Layout::logical_divide`] of each mode, so that a strided or nested
 //! tiler is drawn as the algebra defines it. A tile that does not divide its mode is refused.

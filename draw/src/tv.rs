@@ -1,5 +1,5 @@
-//! A thread-value layout over its tile: the thread that holds each element, and the index of the
-//! value.
+//! Draws a thread-value layout over its tile: the thread that holds each element, and the index of
+//! the value.
 //!
 //! Invariant: every (thread, value) is shown. An element with several owners names all of them when
 //! pointed at. An element without an owner stays empty.

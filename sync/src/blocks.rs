@@ -1,5 +1,9 @@
-//! Walks the statements of each block of a grid, without synchronization. Finds the elements of
-//! global memory that several blocks access, and the control path of each block. Leaves out
+//! Walks the statements of each block of a grid, and compares the blocks' accesses to global
+//! memory. Nothing in a kernel orders blocks of different clusters, so their accesses must not
+//! conflict.
+//!
+//! The walk also finds the control path of each block, which is the branches that it takes. Blocks
+//! with equal paths behave alike, so that `machine` follows only one of them. The walk skips
 //! statements that affect neither.
 
 mod cells;

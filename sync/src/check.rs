@@ -1,4 +1,6 @@
-//! The entry point: checks a kernel and builds its report.
+//! The entry point of the crate: [`check()`] checks the synchronization of a kernel and builds its
+//! report. It first tries a proof for all trip counts and symbols. If this fails, it tries some
+//! values of the symbols, in order to find an error.
 
 use crate::blocks::{Met, Unwalked, Walker};
 use crate::clocks::{Open, Way};

@@ -1,4 +1,4 @@
-//! The order of threads, as vector clocks with one entry per class of threads.
+//! The order of accesses by threads, as vector clocks with one entry per class of threads.
 //!
 //! A *class* is a set of threads that have taken part in the same synchronization so far. A class
 //! has a time, which advances at each synchronization. All threads of a class know the same about

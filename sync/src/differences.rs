@@ -1,5 +1,6 @@
-//! Finds the differences between blocks: in control flow, in the stages that they use, and in their
-//! accesses to global memory.
+//! Finds the statements in which blocks of a grid differ: in control flow, in the stages that they
+//! use, and in the elements of global memory that they access. If blocks do not differ, the checker
+//! follows one cluster in place of all.
 
 use crate::expr::Exprs;
 use crate::plan::{How, LeafPlan, Plan, Space};

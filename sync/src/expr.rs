@@ -1,4 +1,5 @@
-//! Index expressions, evaluated for all threads of a block at once.
+//! Evaluates index expressions for all threads of a block at once, with given values of loop
+//! variables, the block and symbols. Offsets, conditions and numbers of the machine come from here.
 
 use crate::steps::{Nest, Steps};
 use crate::threads::Mask;

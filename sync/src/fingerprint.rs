@@ -1,4 +1,5 @@
-//! Fingerprints of checker states, from which absolute times are removed.
+//! Computes fingerprints (hashes) of the machine's states, by which the checker finds a state that
+//! repeats. They do not contain absolute times.
 //!
 //! Two states with equal fingerprints lead to the same future. The absolute time of a clock entry
 //! does not matter for this: only which clocks have reached the time matters. So a fingerprint

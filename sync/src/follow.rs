@@ -1,5 +1,8 @@
-//! Follows the control paths of a kernel's blocks, and proves a kernel for all trip counts of its
-//! loops.
+//! Runs the machine along each control path of a kernel's blocks, and collects the pairs of
+//! accesses.
+//!
+//! If the trip count of a loop is unknown, it looks for a state that repeats after some iterations.
+//! From there on larger trip counts behave alike, so that the kernel is proved for all of them.
 
 use crate::expr::{Exprs, Given};
 use crate::increments::FOREVER;

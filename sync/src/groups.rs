@@ -1,4 +1,5 @@
-//! Thread tensors as groups of threads.
+//! Converts the executor of a statement (a thread tensor) to the groups of threads of the block
+//! that execute the statement together, as lists of thread indices.
 
 use crate::expr::{Env, Exprs};
 use crate::threads::Mask;

@@ -1,4 +1,5 @@
-//! The elements of a view that exist, for each thread of a block.
+//! Tells for each thread of a block which elements of a partial tile exist. The checker records no
+//! accesses to elements beyond the end of a tensor.
 
 use crate::expr::{Env, Exprs};
 use crate::plan::View;

@@ -1,5 +1,6 @@
-//! How the values of expressions change from one round of a loop to the next, and for how many
-//! rounds a decision remains the same.
+//! Computes how the values of expressions change from one round of a loop to the next, and for how
+//! many rounds a decision, such as the outcome of a condition, remains the same. So the machine can
+//! skip rounds that repeat.
 //!
 //! A *round* is the stretch of iterations between two states of a loop that are equal but for loop
 //! variables. In round *r*, a loop variable is affine in *r*. An expression of loop variables is

@@ -1,4 +1,5 @@
-//! Sets of threads that execute the same statement together.
+//! Sets of threads that execute the same statement together, so that the machine executes it once
+//! for all of them.
 //!
 //! A [`Lockstep`] is the execution state of such a set: a stack of statement lists with a mask of
 //! active threads each (like the reconvergence stack of a SIMT processor), the values of loop

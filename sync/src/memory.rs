@@ -1,9 +1,8 @@
 //! The last accesses of each granule of memory: the last write, and the reads and accumulations
-//! since.
+//! since. The machine compares each new access with them and so finds the pairs.
 //!
 //! A *granule* is the unit in which the checker tracks memory: the largest piece that every access
-//! touches as a whole or not at all. A new access is compared with the recorded ones of its
-//! granule.
+//! touches as a whole or not at all.
 
 use crate::clock::Agent;
 use crate::clocks::{Clocks, Engine};

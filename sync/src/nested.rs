@@ -1,8 +1,8 @@
-//! Follows a kernel of nested loops for all inner trip counts, several at a time.
+//! Follows a kernel with two nested loops of unknown trip count for all values of both. Each inner
+//! trip count is followed for all outer ones, several inner trip counts at a time.
 //!
-//! The inner trip counts are independent of each other. Each is followed separately, and the
-//! results are merged in the order of the trip counts. So the report does not depend on the number
-//! of host threads.
+//! Inner trip counts are independent of each other. Their results are merged in the order of the
+//! trip counts. So the report does not depend on the number of host threads.
 
 use crate::expr::{Exprs, Given};
 use crate::follow::{Follower, LARGE};

@@ -1,5 +1,6 @@
-//! A sparse array of cells for granules of global memory, in pages. The granules that a block
-//! touches are close together, so most lookups hit the last page.
+//! A sparse array with one cell per granule of global memory, for the accesses of a block. Cells
+//! are allocated in pages. The granules that a block touches are close together, so most lookups
+//! hit the last page.
 
 use std::collections::BTreeMap;
 

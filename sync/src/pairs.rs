@@ -1,4 +1,6 @@
-//! The pairs and faults found so far.
+//! Collects what the machine finds: for each pair of accesses whether it is ordered, with
+//! certificates or the missing order, and the faults of synchronization statements. `check` makes
+//! the report of it.
 
 use crate::blocks::Meeting;
 use crate::clocks::{Clocks, Engine, Open, Way};

@@ -1,5 +1,5 @@
-//! Phases of mbarriers and of the cluster barrier: the arrivals of each phase, and the clocks that
-//! they pass on.
+//! The state of mbarriers and of the cluster barrier: the arrivals of each phase, and the vector
+//! clocks that the arrivals pass on to the threads that wait for the phase.
 
 use crate::clock::{Agent, Clock};
 use crate::clocks::{Clocks, Converged, Message};

@@ -1,5 +1,6 @@
-//! The memory accesses of a kernel, prepared for following it: buffers as granules of memory,
-//! tensors as lists of offsets, leaves as operands.
+//! The checker's plan: the memory accesses of a kernel in the form in which the machine needs them,
+//! computed once before the kernel is followed: buffers as granules of memory, tensors as lists of
+//! offsets, leaves as operands with the threads that access them.
 
 mod granules;
 mod leaf;

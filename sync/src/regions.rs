@@ -1,6 +1,8 @@
-//! Regions of shared memory: sets of granules that every access so far has touched as a whole. A
-//! tile that is copied and read as a whole is one region, whatever its size. An access to a part of
-//! a region splits the region.
+//! Regions of shared memory: sets of granules that every access so far has touched as a whole. The
+//! machine records accesses once per region, which takes less time than once per granule.
+//!
+//! A tile that is copied and read as a whole is one region, whatever its size. An access to a part
+//! of a region splits the region.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

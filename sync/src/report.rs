@@ -1,5 +1,5 @@
-//! The report of the checker: pairs of accesses with verdicts, faults, and accesses that were not
-//! followed.
+//! The report of the checker ([`Report`]): pairs of accesses with verdicts, faults of
+//! synchronization statements, and accesses that could not be followed.
 
 use carbyne_ir::ast::NodeId;
 use carbyne_ir::program::{BufferId, SpecId};

@@ -1,4 +1,5 @@
-//! The amounts by which values change from one iteration of a loop to another.
+//! The amount by which a value changes from one round of a loop to the next, from one trip count to
+//! the next, and by iterations that are inserted into a loop. `increments` computes with them.
 
 use crate::value::NOTHING;
 

@@ -1,4 +1,4 @@
-//! Sets of threads of a block.
+//! Sets of threads of a block as bit masks, for example the threads that execute a statement.
 
 /// A set of threads of a block, one bit each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]

@@ -1,4 +1,5 @@
-//! Loops whose trip count is unknown, so that the proof must hold for every trip count.
+//! Rewrites loops whose trip count is unknown, so that the checker can prove a kernel for every
+//! trip count.
 //!
 //! A loop from *start* to *end* by *step* has *n* = ceil((*end* - *start*) / *step*) iterations. If
 //! *n* depends on a symbol, on the block or on the caller's memory, the checker rewrites the loop

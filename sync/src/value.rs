@@ -1,4 +1,5 @@
-//! Values of expressions: one for all threads, or one per thread.
+//! Values of expressions for the threads of a block: one number for all threads, one per warp, or
+//! one per thread, so that expressions which do not depend on the thread are computed once.
 
 use std::rc::Rc;
 

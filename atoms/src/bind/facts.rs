@@ -1,4 +1,7 @@
-//! Known layouts and offsets of a leaf's operands.
+//! The trait [`Facts`]: the layouts and offsets of a leaf's operands, as far as they are known.
+//!
+//! [`super::bind()`] asks for them. The solver knows those that hold for all symbols ([`Stated`]),
+//! the simulator those of one execution. So both use one implementation of the checks.
 
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;

@@ -1,4 +1,6 @@
-//! The errors of [`super::bind()`]: how an atom differs from a spec, how near it is, and the help.
+//! [`Mismatch`]: the first difference that [`super::bind()`] finds between an atom and a leaf spec,
+//! as text, and the help of an error message. [`Mismatch::nearness`] orders differences, so that
+//! messages name the atoms that almost fit.
 
 use crate::Atom;
 use crate::bulk::BulkMismatch;

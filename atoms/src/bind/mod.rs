@@ -1,7 +1,7 @@
-//! Decides whether an atom implements a leaf spec. The result is a [`Binding`], which assigns the
-//! spec's tensors and literals to the atom's operands, or a [`Mismatch`], the first difference.
-//! This is the only implementation of the decision: matcher, solver, printer, simulator and
-//! `explain` call it.
+//! Decides whether an atom implements a leaf spec ([`bind()`]). The result is a [`Binding`], which
+//! assigns the spec's tensors and literals to the atom's operands, or a [`Mismatch`], the first
+//! difference. This is the only implementation of the decision: matcher, solver, printer, simulator
+//! and `explain` call it.
 //!
 //! [`bind()`] judges a complete leaf: operation, scalar types, memories, threads, the number of
 //! values per thread, their order and their alignment. For each operand it compares the *function*

@@ -1,4 +1,6 @@
-//! The checks of [`super::bind()`] on the values of one operand: number, order, address.
+//! Checks of [`super::bind()`] on one operand. A thread holds as many values as the atom takes. The
+//! values of one access are consecutive in memory. Their address is aligned, and a descriptor
+//! exists if the atom takes one.
 
 use super::facts::Facts;
 use super::mismatch::Mismatch;

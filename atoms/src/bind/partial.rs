@@ -1,5 +1,5 @@
-//! Partial tiles: which values of an operand a leaf accesses if the tile reaches over the end of a
-//! tensor's mode.
+//! Derives which values of an operand a leaf accesses if its tile is partial, that is, reaches over
+//! the end of a tensor's mode. Elements beyond the end do not exist and must not be accessed.
 //!
 //! A leaf accesses all values of a thread at once, or the first n of them if its atom counts. So
 //! three cases are possible. Either all values are inside or all are outside; this follows from

@@ -1,5 +1,5 @@
-//! The errors for a leaf that no atom implements, and for a leaf that the named atom does not
-//! implement.
+//! Builds the error messages for a leaf that no atom implements, and for a leaf that the atom of
+//! its `atom=` does not implement. Both show how the nearest atoms differ from the leaf.
 
 use super::Mismatch;
 use crate::arch::Arch;

@@ -1,4 +1,4 @@
-//! Derives the fields of the matrix descriptor from a layout.
+//! Derives the fields of `wgmma`'s matrix descriptor from the layout of a tile in shared memory.
 //!
 //! The distances between a few elements determine the only possible descriptor. The formulas in the
 //! header of [`super`] then check it element by element.

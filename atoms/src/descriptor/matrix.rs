@@ -1,4 +1,6 @@
-//! The fields of a matrix descriptor, and the rules of instructions for them.
+//! The fields of the 64-bit matrix descriptor by which `wgmma` finds a tile in shared memory
+//! ([`Descriptor`]: leading and stride byte offset, swizzle mode), and the addresses at which such
+//! a tile may begin. [`MatrixRule`] states which majors (K-major, MN-major) an atom takes.
 
 use carbyne_ir::layout::Swizzle;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Errors of descriptors: why an operand has no descriptor, and how to fix it.
+//! [`DescriptorMismatch`]: the reason why `wgmma` cannot address an operand through a matrix
+//! descriptor, and the help of the error message, such as the nearest layout that has a descriptor.
 
 use super::matrix::{MAX_OFFSET, Major, SwizzleMode};
 use std::fmt;

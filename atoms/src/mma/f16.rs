@@ -1,4 +1,4 @@
-//! `mma.sync` on 16-bit floats.
+//! The atoms of `mma.sync` with factors of 16-bit floats (f16, bf16).
 
 use super::shape::{D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::{Sm75, Sm80};

@@ -1,4 +1,8 @@
-//! Shapes of `mma.sync` with their fragment layouts, and the atoms of a shape.
+//! The shape m×n×k of an `mma.sync` instruction with the thread-value layouts of its fragments A, B
+//! and D, and the function that makes atoms from it: one per combination of scalar types.
+//!
+//! The layouts depend on the shape and the width of the factors, not on their types. So the files
+//! of the families (`f16.rs`, ...) write them once per shape. Only `quad_pair.rs` differs.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};

@@ -1,4 +1,5 @@
-//! `mma.sync` on tf32: binary32 whose low 13 bits the instruction ignores.
+//! The atoms of `mma.sync` with factors of tf32: binary32 whose low 13 bits the instruction
+//! ignores.
 
 use super::shape::{D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::Sm80;

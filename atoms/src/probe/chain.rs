@@ -1,4 +1,5 @@
-//! Chains: programs that execute an atom on its own results again and again, for timing.
+//! Writes chains: programs that execute an atom on its own results again and again.
+//! `carbyne atoms calibrate` measures the atom's cost with them.
 
 use super::choice::{Choice, Repeat};
 use super::operand::ProbeOperand;

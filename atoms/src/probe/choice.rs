@@ -1,4 +1,5 @@
-//! Parameters of probes and chains.
+//! The parameters of probes and chains: which of the atom's memories and types a program uses, and
+//! how many blocks, threads and repetitions.
 
 /// A choice among the memories, types and forms that an atom allows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

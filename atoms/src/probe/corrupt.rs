@@ -1,4 +1,5 @@
-//! Wrong atoms, for tests that a checker of atoms finds mistakes.
+//! Makes wrong atoms from an atom: two strides of one thread-value layout are exchanged. Tests
+//! execute them to show that the comparison of probes finds such a mistake.
 
 use crate::atom::Atom;
 use carbyne_ir::layout::Layout;

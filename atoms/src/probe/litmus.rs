@@ -1,4 +1,5 @@
-//! Litmus kernels: programs whose results show that a synchronization statement works.
+//! Writes litmus kernels: programs whose results show that a synchronization statement works, for
+//! tests of its atom on a device.
 //!
 //! Threads work in pairs. The first thread of a pair writes a number to shared memory and then adds
 //! it again and again, which takes time. The second thread reads the sum after the statement. If it

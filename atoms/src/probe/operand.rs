@@ -1,4 +1,6 @@
-//! The positions of a probed operand's values in the atom's tiles and in the caller's tensors.
+//! Maps each value of a probed operand, given by (thread, value), to its element in the atom's tile
+//! and to its position in the caller's tensors. The test fills the tensors with this map, and names
+//! the lane and register of a wrong result.
 
 use super::choice::Choice;
 use crate::atom::{Atom, AtomOp, AtomOperand, Elem, OperandAccess};

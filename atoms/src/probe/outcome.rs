@@ -1,4 +1,5 @@
-//! The results of probing: a program, or the reason why there is none.
+//! The results of probing: a [`Probe`], which is a program with its operands, or an
+//! [`Unobservable`], the reason why no program can show what the atom does.
 
 use super::operand::ProbeOperand;
 use carbyne_ir::scalar::Memory;

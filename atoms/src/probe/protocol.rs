@@ -1,4 +1,5 @@
-//! The synchronization statements around an atom that make its results visible.
+//! The synchronization statements that a probe needs around an atom with asynchronous results, for
+//! example `wgmma.fence` before it and `wgmma.commit` and `wgmma.wait` after it.
 
 use crate::atom::{Atom, Visibility};
 use carbyne_ir::ast::{Expr, Stmt, SyncOp};

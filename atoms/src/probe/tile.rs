@@ -1,4 +1,5 @@
-//! Probes of the atoms whose operands are tiles.
+//! Makes the probe of an atom whose operands are tiles, that is, of every atom that implements a
+//! spec and is not a bulk copy.
 
 use super::choice::{Choice, Repeat};
 use super::operand::ProbeOperand;

@@ -1,4 +1,5 @@
-//! The writer of a probe's statements.
+//! Writes the program of a probe as statements of the text format: declarations, loads of the
+//! operands, the atom, and stores of its results.
 
 use super::choice::{Choice, Repeat};
 use super::operand::{Passing, ProbeOperand};

@@ -1,5 +1,5 @@
-//! Barriers for the threads of a block, for warps, for lanes of a warp, and for the blocks of a
-//! cluster.
+//! The atoms of barriers: of a block, of its warps, of the lanes of a warp, and of the blocks of a
+//! cluster (arrive and wait).
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{AsmClass, Atom, AtomNumber, AtomOp, BarrierScope, NumberForm};

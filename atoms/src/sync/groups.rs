@@ -1,4 +1,5 @@
-//! Groups of asynchronous work: copies, bulk copies, and MatMuls of warp groups.
+//! The atoms that commit and await groups of asynchronous work: of `cp.async`, of bulk copies, and
+//! of `wgmma`. Such a group is all work that a thread has issued since its last commit.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomNumber, AtomOp, Handover};

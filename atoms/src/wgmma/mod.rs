@@ -1,8 +1,8 @@
-//! `wgmma.mma_async`: matrix multiply-accumulate by four warps (a warp group). B, and possibly A,
-//! is read from shared memory through a descriptor.
+//! The atoms of `wgmma.mma_async`: matrix multiply-accumulate by four warps (a warp group). B, and
+//! possibly A, is read from shared memory through a descriptor.
 //!
-//! There is one atom for every shape, every combination of types and both places of A. Names
-//! consist of shape, accumulator, A, B, and the places of the factors. B is omitted if it has the
+//! There is one atom for every shape, every combination of types and both memories of A. Names
+//! consist of shape, accumulator, A, B, and the memories of the factors. B is omitted if it has the
 //! type of A. `ss` means that both factors are in shared memory, `rs` that A is in registers. The
 //! texts are composed when a table first needs them, and live as long as the process.
 //!

@@ -1,4 +1,6 @@
-//! The families of `wgmma`: depth, types, numbers of columns, and the layout of A in registers.
+//! The families of `wgmma` atoms. A family has one depth k, one layout of A in registers, and the
+//! scalar types and numbers of columns that the instruction takes. `wgmma/mod.rs` makes one atom
+//! for each combination.
 
 use crate::atom::{ErrorBound, Rounding};
 use crate::descriptor::Major;

@@ -1,4 +1,5 @@
-//! Tests of `bind`: which leaves an atom implements, and the first difference of others.
+//! Tests of `bind`, which decides whether an atom implements a leaf: the atoms that do, and the
+//! first difference that it states for others.
 
 use carbyne_atoms::bind::{Mismatch, bind};
 use carbyne_atoms::probe::{Choice, probe};

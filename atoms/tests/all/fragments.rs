@@ -1,4 +1,4 @@
-//! Layouts of the table against the formulas of the PTX ISA, lane by lane.
+//! Tests of the table's thread-value layouts against the formulas of the PTX ISA, lane by lane.
 //!
 //! The formulas are those of the sections "Matrix Fragments for mma.m..n..k.." and "Warp-level
 //! matrix load instruction: ldmatrix", in the variables of the ISA. They share nothing with the

@@ -1,7 +1,9 @@
-//! Atoms against the traits of CuTe, if the golden vectors are present.
+//! Tests of atoms against CuTe's traits, which state the thread-value layouts of each instruction,
+//! if the file `shared/golden/atoms.jsonl` is present.
 //!
-//! The mnemonic of an instruction selects the golden line. CuTe writes B as N×K, so its B layouts
-//! are transposed here. Its copies count bits, so units are expanded to bits.
+//! Each line of the file describes one trait. The mnemonic of an atom's instruction selects the
+//! line. CuTe writes B as N×K, so its B layouts are transposed here. Its copies count bits, so
+//! units are expanded to bits.
 
 use carbyne_atoms::{Arch, Atom, AtomOp, AtomOperand, AtomTable, Extent, Template, Visibility};
 use carbyne_ir::layout::Layout;

@@ -1,8 +1,8 @@
-//! The sweep: consistency checks of every atom of every architecture, which find typing errors in
-//! the table.
+//! Checks every atom of every architecture for consistency (a "sweep"), which finds typing errors
+//! in the table.
 //!
-//! A failure names the cell: `sm_80/mma.m16n8k16.f32.f16.B: ...`. The second half of this file
-//! corrupts one cell at a time and asserts that the sweep names it.
+//! A failure names the cell, that is, the field of an atom: `sm_80/mma.m16n8k16.f32.f16.B: ...`.
+//! The second half of this file corrupts one cell at a time and asserts that the sweep names it.
 
 use carbyne_atoms::{
     Arch, Atom, AtomKind, AtomOp, AtomOperand, AtomTable, Elem, Extent, OperandAccess, Part,

@@ -1,4 +1,4 @@
-//! The subset of CUDA C++ in which kernels are printed.
+//! The syntax tree of CUDA C++ code, restricted to what printed kernels need.
 //!
 //! Invariant: a tree has exactly one text. Names are identifiers that [`crate::namer`] has
 //! admitted, or spellings of CUDA itself (`threadIdx.x`, `__half`), which are constants of this

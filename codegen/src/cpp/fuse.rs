@@ -1,4 +1,4 @@
-//! Fuses unrolled loops over the values of a thread.
+//! Fuses unrolled loops over the values of a thread, so that kernels need fewer registers.
 //!
 //! Lowering prints one spec after another: all values are converted, then all are scaled, then all
 //! are stored. If the compiler schedules so many statements, it keeps too many values at the same

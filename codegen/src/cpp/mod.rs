@@ -1,4 +1,4 @@
-//! CUDA C++ as a tree, and its text.
+//! CUDA C++ as a syntax tree, passes over the tree, and the printer that makes text of it.
 //!
 //! Reading order: [`ast`], [`mod@print`], [`mod@prune`], [`mod@fuse`].
 //!

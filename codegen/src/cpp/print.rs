@@ -1,5 +1,5 @@
-//! Prints the C++ tree: lines of 100 columns, indentation of two spaces. Equal trees give equal
-//! bytes.
+//! Prints the C++ syntax tree as text: lines of 100 columns, indentation of two spaces. Equal trees
+//! give equal bytes, so that a printed file can be compared with an earlier one.
 
 use super::ast::{Assign, Declare, For, Item, Kernel, Piece, Stmt, StmtKind, Type, Unary, Word};
 use super::print_asm::asm;

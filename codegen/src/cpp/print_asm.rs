@@ -1,4 +1,5 @@
-//! Prints inline PTX: the instruction as string literals, and one line per list of operands.
+//! Prints `asm` statements (inline PTX): the instruction as string literals, and one line per list
+//! of operands.
 
 use super::ast::{Asm, Expr};
 use super::print_expr::{Doc, Level, expr, separated};

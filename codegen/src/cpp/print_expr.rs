@@ -1,4 +1,4 @@
-//! Prints expressions with as few parentheses as precedence allows.
+//! Prints C++ expressions with as few parentheses as precedence allows.
 //!
 //! One additional pair helps readers: a quotient or remainder under `%` is printed in parentheses,
 //! as in `(i / 16) % 2`.

@@ -1,4 +1,4 @@
-//! Drops unused declarations.
+//! Removes unused declarations from the C++ syntax tree.
 //!
 //! Lowering declares whatever may be useful (the thread index, coordinates, views of registers as
 //! words) before it knows which of them later statements use.

@@ -1,4 +1,5 @@
-//! Lowers bulk copies: one instruction copies the whole operands.
+//! Lowers bulk copies (`cp.async.bulk`). One instruction copies the whole operands, so it takes
+//! their first addresses or tensor maps in place of the values of each thread.
 
 use super::access::Values;
 use super::state::{Lowering, Stored};

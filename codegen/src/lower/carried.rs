@@ -1,4 +1,5 @@
-//! Scalars that a loop carries in variables to avoid divisions: the stage of a ring and its phase.
+//! Computes stages and phases of rings without divisions: a loop carries them in variables that it
+//! advances.
 //!
 //! Let `X = k + c` in a loop over `k` of step 1, where `c` is constant in the loop. From one
 //! iteration to the next, `X % S` grows by one, or wraps to 0 when `X / S` grows by one. So both

@@ -1,4 +1,5 @@
-//! A printed kernel with the data that a launcher needs, and the parts of a kernel before it is
+//! [`CudaKernel`], the result of printing a kernel: its source, and what a launcher needs
+//! (parameters, grid, block, bytes of shared memory). `Parts` are the pieces from which a file is
 //! printed.
 
 use super::helper::Helper;

@@ -1,4 +1,5 @@
-//! Operands that an instruction addresses through a matrix descriptor.
+//! Lowers operands of `wgmma` in shared memory: computes the matrix descriptor by which the
+//! instruction finds the tile.
 //!
 //! The atom table derives the fields from the view. The start address is the address before
 //! swizzling, since the hardware swizzles the addresses that it computes from it.

@@ -1,4 +1,5 @@
-//! Guards: prints an `if` for a spec that only a part of the enclosing threads or blocks executes.
+//! Prints guards: the `if` around a spec that only a part of the enclosing threads or blocks
+//! executes, such as `if (threadIdx.x < 32)`.
 //!
 //! In this file, `x` is `threadIdx.x` (or `blockIdx.x`). A thread tensor contains the indices
 //! `offset + c · s` over its leaves `n:s`, which are sorted and coalesced. The verifier has checked

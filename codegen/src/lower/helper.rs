@@ -1,4 +1,5 @@
-//! Helper functions that are printed above a kernel that needs them.
+//! The C++ helper functions that kernels call, such as a division that rounds down. Only those that
+//! a kernel needs are printed above it.
 
 /// A helper function that is printed above a kernel that needs it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

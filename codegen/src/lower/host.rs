@@ -1,5 +1,6 @@
-//! The host functions of a file: one launches the kernels, the other returns the size of their
-//! workspace.
+//! Prints the host functions of a file: `NAME_launch` launches the kernels, and
+//! `NAME_workspace_bytes` returns the bytes of global memory that they need for tensors between
+//! kernels.
 //!
 //! They are printed under an `#ifndef`, because NVRTC does not compile host code.
 

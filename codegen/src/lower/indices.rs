@@ -1,4 +1,5 @@
-//! Index expressions, coordinates and conditions.
+//! Prints the index expressions, coordinates (`@t = #cta.indices()`) and conditions of a kernel's
+//! statements.
 //!
 //! `threadIdx.x` is unsigned in C++, so `threadIdx.x - 5` would wrap. An expression without
 //! subtractions uses CUDA's variable, as people write it; other expressions use a signed copy,

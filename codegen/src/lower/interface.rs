@@ -1,5 +1,6 @@
-//! The tensors of a program's kernels: those that the caller passes, and those in the workspace
-//! with their places.
+//! Divides the tensors in global memory that a program's kernels use into those that the caller
+//! passes and those between kernels. The latter lie one after another in one workspace. Host
+//! functions and launchers pass tensors accordingly.
 
 use super::cuda_kernel::CudaKernel;
 use crate::scalars::{storage, storage_bits};

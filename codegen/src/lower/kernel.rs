@@ -1,5 +1,6 @@
-//! Prints a kernel function: parameters, head comment, helper functions, and the data that a
-//! launcher needs.
+//! Prints a whole kernel function: parameters, head comment, helper functions and body, with the
+//! data that a launcher needs. [`print_kernel`] and similar functions are the entry points of the
+//! crate.
 
 use super::cuda_kernel::{CudaKernel, Param, Parts};
 use super::helper::Helper;

@@ -1,8 +1,9 @@
-//! Conditions that are known to hold in some iterations of a loop.
+//! Finds the iterations of an unrolled loop in which a condition is known to hold, so that the
+//! compiler can remove the condition from them.
 //!
-//! If a thread reads a row in vectors, only the first and the last vector may reach over the
-//! ends of the row. In an unrolled loop, the condition includes the loop variable, `i >= 1 || ..`,
-//! so the compiler removes the condition from all other iterations.
+//! If a thread reads a row in vectors, only the first and the last vector may reach over the ends
+//! of the row. The printed condition includes the loop variable, as in `i >= 1 || ..`, so the
+//! compiler removes it from all other iterations.
 
 use super::state::Lowering;
 use crate::Fallible;

@@ -1,4 +1,5 @@
-//! Lowers leaves: prints the text of an atom with the operands of a spec filled in.
+//! Lowers leaves: prints the CUDA text of the atom, with the operands of the spec in its
+//! placeholders.
 
 use super::access::Values;
 use super::descriptor::Described;

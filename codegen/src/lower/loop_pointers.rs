@@ -1,4 +1,5 @@
-//! Pointers that loops advance, for the source addresses of asynchronous copies.
+//! Computes the source addresses of asynchronous copies in loops by pointers that the loops
+//! advance.
 //!
 //! For such a copy, a thread only computes addresses. In a loop over `k`, an address in global
 //! memory is often the sum of values known before the loop, a multiple of `k`, and terms of

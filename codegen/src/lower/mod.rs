@@ -1,4 +1,4 @@
-//! Lowers programs to C++ trees, one file per concern.
+//! Lowers programs to C++ syntax trees. Each file lowers one kind of thing.
 //!
 //! Reading order: `kernel` (the kernel function), `stmts` (control flow), `guards` (conditions on
 //! the executing threads), `storage` (declarations), `access` (views as elements), `leaf` (atoms),

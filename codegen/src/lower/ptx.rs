@@ -1,4 +1,5 @@
-//! Lowers atoms written in PTX: operands become numbered registers of an asm statement.
+//! Lowers atoms whose text is PTX to `asm` statements: operands become numbered registers of the
+//! statement.
 //!
 //! A register operand is split into registers of its class, in the order of its values. A 32-bit
 //! register packs adjacent narrower values. An operand in memory becomes a register with the

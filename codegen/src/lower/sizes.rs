@@ -1,4 +1,5 @@
-//! Derives the sizes of a program from extents and strides of the caller's tensors.
+//! Derives the symbols of a program, such as the `N` of `[N,64]`, from extents and strides of the
+//! tensors that the caller passes. The function of tvm-ffi takes no sizes of its own.
 
 use super::interface::Form;
 use crate::{Fallible, errors};

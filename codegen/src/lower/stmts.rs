@@ -1,4 +1,5 @@
-//! Lowers statements: nested specs, loops, conditions.
+//! Lowers the statements of a body: nested specs with their guards, loops, and conditions. Other
+//! files lower leaves and synchronization.
 
 use super::carried::Carried;
 use super::guards::Executors;

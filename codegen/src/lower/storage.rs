@@ -1,4 +1,5 @@
-//! Declarations of buffers.
+//! Prints the declarations of buffers, and of the views of registers as words that inline PTX
+//! needs.
 //!
 //! A buffer in registers is an array, aligned so that vectors and words of it can be accessed. A
 //! buffer in shared memory is a pointer into the block's allocation.

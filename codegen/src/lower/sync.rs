@@ -1,5 +1,5 @@
-//! Lowers synchronization statements: prints the text of their atoms with mbarriers and numbers
-//! filled in.
+//! Lowers synchronization statements: prints the text of their atoms with mbarriers and numbers in
+//! its placeholders.
 
 use super::access::Values;
 use super::guards::Executors;

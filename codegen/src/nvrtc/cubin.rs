@@ -1,4 +1,5 @@
-//! Reads machine code: an ELF file with a section of instructions for each kernel.
+//! Counts the instructions of a kernel in machine code (a CUBIN), which is an ELF file with a
+//! section for each kernel.
 
 /// The number of instructions of a kernel, without padding; none if the file does not contain the
 /// kernel. Supports architectures from sm_70 on, whose instructions have 16 bytes.

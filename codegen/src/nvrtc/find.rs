@@ -1,4 +1,4 @@
-//! Finds NVRTC and CUDA's headers.
+//! Finds the library NVRTC and the headers of CUDA on this machine.
 //!
 //! The search order is:
 //!

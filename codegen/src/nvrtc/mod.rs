@@ -1,9 +1,9 @@
 //! Compiles printed kernels with NVRTC to PTX or CUBIN, and returns the log and the resource usage
 //! that ptxas reports.
 //!
-//! NVRTC is not linked: [`find`] opens it at run time, or returns C0402. If NVRTC rejects a source,
-//! the error is C0403 with NVRTC's log as notes. If this version of NVRTC lacks the architecture,
-//! the error is C0404.
+//! NVRTC is not linked: [`find`] opens it at run time. Errors: C0402 if there is no NVRTC; C0403 if
+//! NVRTC rejects a source, with its log as notes; C0404 if this version of NVRTC lacks the
+//! architecture.
 
 mod cubin;
 mod ffi;

@@ -1,5 +1,6 @@
-//! Every atom prints as a leaf and compiles. A normal run draws some architectures, and a quarter
-//! of the atoms that differ only in the number of columns; a full run covers all architectures.
+//! Tests that every atom prints as a leaf and compiles. A normal run draws some architectures, and
+//! a quarter of the atoms that differ only in the number of columns; a full run covers all
+//! architectures.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Repeat, Unobservable, chain, n_picks, probe};

@@ -1,5 +1,5 @@
-//! Finds the atoms that ptxas compiles to calls. After a call, ptxas may reuse the registers of a
-//! `wgmma`'s A, so such an atom must not stand next to one.
+//! Tests that the atom table marks exactly the atoms that ptxas compiles to calls. After a call,
+//! ptxas may reuse the registers of a `wgmma`'s A, so such an atom must not stand next to one.
 
 use crate::atoms::compiled;
 use carbyne_atoms::probe::{Choice, probe};

@@ -1,4 +1,5 @@
-//! Whole kernels: from text to CUDA C++, compared with golden files and compiled without spills.
+//! Tests of whole kernels: the CUDA C++ of a text is compared with a golden file, and compiles
+//! without spills.
 //!
 //! `UPDATE_EXPECT=1 cargo test -p carbyne-codegen` rewrites the golden files beside the kernels.
 

@@ -1,4 +1,5 @@
-//! Programs that cannot be printed are refused with a code, a place and a help.
+//! Tests that programs that cannot be printed are refused, with a code, the text at fault and a
+//! help.
 
 use crate::support;
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,4 +1,5 @@
-//! Control flow, guards, barriers, symbols: short kernels with the expected body in place.
+//! Tests of printed statements (control flow, guards, barriers, symbols): short kernels with the
+//! expected C++ body beside them.
 
 use crate::support;
 use carbyne_atoms::Arch;

@@ -1,4 +1,4 @@
-//! Helpers for the tests of this crate: from text to kernel.
+//! Helpers of these tests, from a text to the printed and compiled kernel.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_codegen::nvrtc::{Compiled, Emit, Options};

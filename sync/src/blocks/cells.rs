@@ -1,4 +1,5 @@
-//! Records of accesses to global memory while blocks are walked.
+//! Data types of the walk over blocks: for each granule of global memory, the blocks and threads
+//! that have accessed it, and for two that conflict, a `Meeting`.
 
 use crate::memory::Does;
 use crate::pages::Pages;

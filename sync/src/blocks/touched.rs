@@ -1,4 +1,5 @@
-//! Records which threads of which blocks access global memory, and finds collisions.
+//! Records for each granule of global memory which threads of which blocks have accessed it, and
+//! finds two threads whose accesses conflict.
 
 use super::cells::{Meeting, Mine};
 use super::{Unwalked, Walker};

@@ -1,4 +1,5 @@
-//! Accesses of leaves, granule by granule.
+//! Records the accesses of leaves in the granules of memory that they touch, and compares them
+//! there with earlier accesses. `memory` explains granules.
 
 use super::*;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Barriers of the block and of named threads.
+//! Executes barriers: of a block, and of a part of its threads (`barrier(#w)`). Afterwards each of
+//! the threads knows that all earlier accesses of the others are complete.
 
 use super::*;
 

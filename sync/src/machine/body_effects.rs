@@ -1,4 +1,6 @@
-//! Static properties of the body of a loop or a branch.
+//! Tells two properties of the body of a loop or a branch without following it: whether some
+//! statement may make threads wait, and whether its iterations cannot matter to the proof, so that
+//! one of them is enough.
 
 use crate::plan::{How, Plan};
 use carbyne_ir::expr::Dim;

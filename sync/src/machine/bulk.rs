@@ -1,4 +1,5 @@
-//! Bulk copies.
+//! Executes bulk copies: the thread that issues a copy, the accesses of the copy engine, the blocks
+//! of the cluster that receive it, and the mbarrier or the bulk group by which it completes.
 
 use super::*;
 use crate::plan::View;

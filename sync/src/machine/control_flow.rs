@@ -1,4 +1,5 @@
-//! Control flow: loops, conditions, specs and barriers.
+//! Executes statements one after another, for threads in lockstep: loops and conditions here,
+//! specs, barriers and synchronization statements by the other files.
 
 use super::*;
 

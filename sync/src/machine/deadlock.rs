@@ -1,4 +1,7 @@
-//! Checks at the end of a kernel, and errors if no thread can continue.
+//! Finds the errors at the end of a kernel. If no thread can continue, it finds the wait or barrier
+//! that never ends, and why. If all threads have ended, it checks that no copy or MatMul is in
+//! flight, that no block still accesses the shared memory of a block that has ended, and that
+//! arrivals have waits.
 
 use super::*;
 use crate::clocks::Class;

@@ -1,5 +1,6 @@
-//! Evaluates expressions, and records for how many rounds the decisions based on them remain the
-//! same. No other file of the machine evaluates expressions.
+//! Evaluates the expressions that decide what the machine does (offsets, conditions, numbers), and
+//! records for how many rounds of the loop each decision remains the same. All files of the machine
+//! evaluate expressions through this one, so that no decision is missed when rounds are skipped.
 
 use super::*;
 use crate::expr;

@@ -1,4 +1,5 @@
-//! Iterations that may be inserted into loops, to extend a proof to larger trip counts.
+//! Extends a proof to larger trip counts: checks that iterations may be inserted into loops without
+//! changing anything else.
 //!
 //! Let the loops of a nest have the trip count *c*. A *stretch* is a run of *m* of their
 //! iterations. If the state at the end of a stretch equals the state at its beginning, but for *m*

@@ -1,4 +1,5 @@
-//! Records of loops while they are followed.
+//! Data types for loops that are being followed: the progress of each loop, states at the
+//! beginnings of iterations, and rounds, which are the iterations between two equal states.
 
 use crate::fingerprint::Fingerprint;
 use crate::value::Value;

@@ -1,4 +1,6 @@
-//! Mbarriers: inits, arrivals and waits.
+//! Executes mbarrier statements: initialization, arrivals, expected bytes and waits. A wait orders
+//! the arrivals of its phase, and all that was ordered before them, before the waiting threads. An
+//! arrival or a wait that might belong to another phase in another schedule is an error.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Follows the threads of one cluster through a kernel, without data.
+//! The machine: the state of all threads of one cluster, and the loop that follows them through a
+//! kernel, without data.
 //!
 //! The machine always continues the threads that are farthest behind. This is one of many possible
 //! schedules, but the result holds for all of them: only synchronization advances the clocks, and

@@ -1,4 +1,9 @@
-//! Registers of asynchronous MatMuls (`wgmma`).
+//! Checks accesses to the registers of asynchronous MatMuls (`wgmma`), which hold the accumulator,
+//! or A.
+//!
+//! While a MatMul is in flight, no thread may access a register that it writes, nor write one that
+//! it reads: `wgmma.wait` must come first. A register that a thread has accessed needs a
+//! `wgmma.fence` before a MatMul uses it. Each such order is a pair of the report.
 
 use super::*;
 use crate::plan::View;

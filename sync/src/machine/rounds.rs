@@ -1,4 +1,5 @@
-//! Leaves out iterations of loops that repeat earlier ones.
+//! Skips iterations of loops that repeat earlier ones, so that the time of a check does not grow
+//! with trip counts.
 //!
 //! If a state repeats, but for loop variables that have advanced, a *round* is complete. The
 //! machine follows the next round once more and records for how many further rounds all of its

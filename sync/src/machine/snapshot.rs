@@ -1,5 +1,5 @@
-//! Snapshots of a kernel at iterations of its outer loops. The machine continues from a snapshot
-//! with other trip counts.
+//! Copies of the machine's state at iterations of a kernel's outer loops. `follow` compares them to
+//! find a state that repeats, and continues from one with another trip count.
 
 use super::loops::{Moving, moves};
 use super::*;

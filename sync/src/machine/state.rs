@@ -1,4 +1,5 @@
-//! The fingerprint of a machine: equal fingerprints mean equal futures, but for loop variables.
+//! Computes the fingerprint of the machine's state. Two states with equal fingerprints have the
+//! same future, except for the values of loop variables.
 
 use super::*;
 use crate::fingerprint::{Fingerprint, Fingerprinter};

@@ -1,4 +1,5 @@
-//! Synchronization statements.
+//! Executes synchronization statements: commits, waits, fences and cluster barriers. It also checks
+//! that all threads that must execute such a statement together reach it.
 
 use super::*;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;

@@ -1,5 +1,5 @@
-//! Chooses the size of granules of memory: the largest size at which every access takes whole
-//! granules. Larger granules make the checker faster.
+//! Chooses the size of the granules, the units in which the checker tracks memory: the largest size
+//! at which every access takes whole granules. Larger granules make the checker faster.
 
 use super::{LeafPlan, MAX_GRANULE, OperandPlan, Plan, Space, View, is_mbarrier};
 use crate::gcd::gcd;

@@ -1,4 +1,5 @@
-//! Plans a leaf: its operands, and the threads that execute it.
+//! Prepares a leaf for following: the views that it reads and writes, which thread of a group
+//! accesses which elements, and how a bulk copy completes.
 
 use super::{BoxPlace, Bulk, How, LeafPlan, Obstacle, OperandPlan, Plan, Space};
 use crate::expr::Exprs;

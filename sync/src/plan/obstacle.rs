@@ -1,4 +1,5 @@
-//! The reasons why an access cannot be followed.
+//! The reasons why the checker cannot follow an access, for example an unknown size, or a leaf
+//! without an atom. The report shows them, and the kernel is not proved.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -1,4 +1,5 @@
-//! Places buffers in memory, and converts tensors to views.
+//! Gives buffers their places in shared memory, finds those that overlap, and converts tensors to
+//! lists of offsets in their buffers.
 
 use super::{
     Component, GlobalBuffer, MAX_GLOBAL_GRANULE, MAX_GRANULE, Obstacle, Plan, SharedBuffer, Space,

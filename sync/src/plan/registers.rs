@@ -1,4 +1,4 @@
-//! Merges registers that every access takes together.
+//! Merges registers that every access takes together, so that the machine tracks them as one.
 //!
 //! A loop in which a thread processes its own registers, one element per iteration, would split
 //! them into as many parts as it has iterations. Only asynchronous MatMuls share these registers,

@@ -1,5 +1,6 @@
-//! Tests of comments on synchronization statements: a statement whose comment says that it orders
-//! nothing can be left out.
+//! Tests of the comments that say which accesses a synchronization statement orders. A statement
+//! whose comment says that it orders nothing can be left out: the checker proves the kernel without
+//! it.
 
 use crate::corpus::{Case, cases};
 use crate::support::{complaints, program, reports, right};

@@ -1,4 +1,5 @@
-//! Correct programs: the number of pairs that are proved.
+//! Tests that the checker proves correct programs: the number of pairs that it proves in the
+//! examples of this repository and in programs that execute one atom each.
 
 use crate::support::{complaints, reports, right, root};
 use carbyne_atoms::{Arch, AtomTable, probe};

@@ -1,5 +1,5 @@
-//! Tests of integers of the caller's memory: kernels that depend on them are tried with drawn
-//! values.
+//! Tests of kernels whose accesses depend on integers in the caller's memory, such as a list of
+//! rows. The checker tries such kernels with drawn values.
 
 use crate::support::{complaints, reports, right};
 use carbyne_atoms::Arch;

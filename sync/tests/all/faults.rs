@@ -1,5 +1,5 @@
-//! Tests of waits that never end, arrivals without a wait and barriers that some threads do not
-//! reach: each is refused with both places.
+//! Tests of errors in synchronization: waits that never end, arrivals without a wait, and barriers
+//! that some threads do not reach. Each is refused, and the error names both statements.
 
 use crate::support::{reports, right};
 use carbyne_atoms::Arch;

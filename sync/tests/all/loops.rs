@@ -1,5 +1,5 @@
-//! Tests of loops with many iterations or an unknown trip count: iterations that are left out must
-//! behave like those that are followed.
+//! Tests of loops with many iterations or an unknown trip count: iterations that the checker leaves
+//! out must behave like those that it follows.
 
 use crate::support::{complaints, right};
 use carbyne_atoms::{Arch, AtomTable};

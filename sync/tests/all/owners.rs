@@ -1,5 +1,5 @@
-//! Tests of the algebraic proof that no two threads access the same element of global memory, and
-//! of kernels for which this proof must fail.
+//! Tests of `owners`, the proof from the formula of an offset that no two threads access the same
+//! element of global memory. Some of the kernels must not be proved.
 
 use crate::support::{reports, right};
 use carbyne_atoms::Arch;

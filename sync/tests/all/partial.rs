@@ -1,5 +1,5 @@
-//! Tests of tiles that reach over the end of a mode: elements beyond the end are not accessed, and
-//! all others are.
+//! Tests of partial tiles, which reach over the end of a mode. The checker records no access to
+//! elements beyond the end, and records those to all others.
 
 use crate::support::{complaints, reports, right};
 use carbyne_atoms::Arch;

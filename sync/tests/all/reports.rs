@@ -1,5 +1,5 @@
-//! Tests of reports and their messages: certificates are valid, one defect is one error, and help
-//! takes existing statements into account.
+//! Tests of reports and the messages made of them: certificates are valid, one defect is one error,
+//! and help takes existing statements into account.
 
 use crate::support::{reports, right, root};
 use carbyne_atoms::{Arch, AtomTable};

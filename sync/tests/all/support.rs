@@ -1,4 +1,4 @@
-//! Helpers: from a text to the report of the checker.
+//! Helpers of these tests, from the text of a program to the report of the checker.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::Module;

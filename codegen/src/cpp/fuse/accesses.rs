@@ -1,4 +1,5 @@
-//! The accesses of a thread's statements: elements of its registers, and memory by name.
+//! Collects the accesses of a thread's C++ statements: elements of its registers, and memory by the
+//! name of the pointer. By these accesses `fuse` decides which statements may change their order.
 
 use crate::cpp::ast::{Assign, Binary, Expr, Piece, Pointer, Stmt, StmtKind, Unary, Word};
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! Expressions of a loop variable: substitution of the variable, and the names used in statements.
+//! Operations on C++ expressions that the fusion of loops needs: substitution of the loop variable,
+//! folding of constants, and the names that statements use.
 
 use super::accesses::value;
 use crate::cpp::ast::{Binary, Declare, Expr, Piece, Stmt, StmtKind, Word};

@@ -1,4 +1,5 @@
-//! Laws of fused loops: the statements compute the same as in their original order.
+//! Tests that fused loops compute the same as the statements in their original order. A small
+//! interpreter executes random loops over integers.
 
 use super::*;
 use crate::cpp::ast::Declare;

@@ -1,4 +1,5 @@
-//! Headers and helper functions of the host functions, the same in every file.
+//! The headers and C++ helper functions that the host functions need, such as the one that encodes
+//! a tensor map. Their text depends at most on whether a kernel has tensor maps.
 
 use crate::cpp::ast::Item;
 use crate::lower::cuda_kernel::{CudaKernel, Param, Parts};

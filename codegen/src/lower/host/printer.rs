@@ -1,4 +1,5 @@
-//! Names and pieces of C++ for all host functions.
+//! The state and the pieces of C++ that all host functions share: the names of the caller's
+//! tensors, and of sizes.
 
 use crate::cpp::ast::{Expr, Function, Item, Piece, Stmt, StmtKind, Type, Word};
 use crate::index::Indices;

@@ -1,4 +1,5 @@
-//! Edits of a module: finds the places where an edit is possible, and applies one edit.
+//! Edits of a module for the test of random edits: finds the statements at which an edit is
+//! possible, and applies one edit.
 
 use carbyne_ir::ast::visit::{self, PartMut};
 use carbyne_ir::ast::{
