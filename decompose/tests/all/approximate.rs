@@ -1,5 +1,8 @@
-//! Operations in place of others whose results differ by an error that is not seen, and functions
-//! that call.
+//! Tests approximations: the decomposition replaces operations by cheaper ones if rounding hides
+//! the error, for example a quotient by a product with a reciprocal.
+//!
+//! They also test that no instruction which the CUDA compiler turns into a function call stands
+//! beside `wgmma` with a factor in registers. A program without another form is refused.
 
 use crate::support::{decomposed, run, run_random};
 use carbyne_atoms::AtomTable;

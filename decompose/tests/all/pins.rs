@@ -1,4 +1,5 @@
-//! Pins that cannot hold together are named, no more of them than it takes.
+//! Tests errors for pins that contradict each other: the error names a smallest set of pins that
+//! cannot hold together, and no others.
 
 use crate::support::{MatMul, decomposed, sm_80};
 use carbyne_decompose::internals::{pins, without_pins};
