@@ -1,6 +1,6 @@
-//! Kernels as functions of tvm-ffi, which other libraries call without the Python interpreter. The
-//! C interface is that of `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` in the package
-//! `apache-tvm-ffi`.
+//! Makes kernels available as functions of tvm-ffi, which other libraries call without the Python
+//! interpreter. The C interface is that of `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` in the
+//! package `apache-tvm-ffi`.
 //!
 //! The library of the Python package is opened when the first function is made.
 #![allow(unsafe_code, reason = "the C interface of tvm-ffi")]

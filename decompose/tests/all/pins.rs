@@ -1,5 +1,5 @@
-//! Tests errors for pins that contradict each other: the error names a smallest set of pins that
-//! cannot hold together, and no others.
+//! Tests errors for pins that contradict each other. The error names only pins that take part:
+//! without any one of them, the program can be decomposed.
 
 use crate::support::{MatMul, decomposed, sm_80};
 use carbyne_decompose::internals::{pins, without_pins};
