@@ -1,4 +1,5 @@
-//! Nonsensical input: each text gets its error code with a place, without panics or endless waits.
+//! Tests input that no program can be, such as endless streams, deep nesting, or bytes that are no
+//! text. Each gets its error code with a place in the text, without panics or endless waits.
 
 use crate::support::{carbyne, scratch};
 use carbyne_ir::limits::{MAX_NESTING, MAX_TEXT_BYTES};

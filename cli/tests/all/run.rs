@@ -1,4 +1,5 @@
-//! `carbyne run` on a machine that cannot run kernels. carbyne-launch has the tests with a driver.
+//! Tests `carbyne run` on a machine that cannot run kernels: it reports the reason. The crate
+//! `carbyne-launch` contains the tests with a driver.
 
 use crate::support::{carbyne, root};
 
