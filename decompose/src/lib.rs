@@ -9,14 +9,6 @@
 //!
 //! Invariant: everything that a user wrote is kept. Invariant: no decision depends on the name of
 //! an atom or on an architecture; the rows of the atom table decide.
-//!
-//! Every stage works on the tree. A strategy or a solution is written into the module, which is
-//! resolved and verified again, like the text of a user. A generated statement refers to the
-//! statement that it was made from, so that errors are reported there. At the end the tree is
-//! printed, and its text is read again.
-//!
-//! Invariant: everything that a user wrote is kept. Invariant: no decision depends on the name of
-//! an atom or on an architecture; the rows of the table decide.
 
 mod approximate;
 mod build;
