@@ -1,5 +1,5 @@
-//! Measures how fast carbyne checks texts, decomposes programs and simulates kernels: `cargo bench
-//! --package carbyne`.
+//! Measures how fast carbyne checks texts, decomposes programs and simulates kernels:
+//! `cargo bench --package carbyne`.
 //!
 //! A second column shows the bytes of text, or the multiply-adds, per second.
 

@@ -1,6 +1,6 @@
-//! Proves that the accesses of a decomposed program are ordered by synchronization. If the source
-//! text contains no synchronization and the proof fails, carbyne has generated too little: the
-//! error is a bug in carbyne, not in the text.
+//! Proves that the accesses of a decomposed program are ordered by synchronization. If they are not
+//! although carbyne has generated all synchronization, the error is I0901, a bug in carbyne and not
+//! in the text.
 
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;

@@ -3,12 +3,12 @@
 //!
 //! `// error[V0204]: 3 does not divide` at the end of a line expects an error on this line: its
 //! code, and a part of its message, label, help or notes. `// warning[D0310]: threads` expects a
-//! warning. Every error and warning must be expected, and every expectation must be met. `//
-//! warning: repeated write` follows statements for which the report of a run warns that several
+//! warning. Every error and warning must be expected, and every expectation must be met.
+//! `// warning: repeated write` follows statements for which the report of a run warns that several
 //! threads write equal values to one element.
 //!
-//! A file is checked with `carbyne check`, or with the command in its comment `// run: simulate
-//! --ints`.
+//! A file is checked with `carbyne check`, or with the command in its comment
+//! `// run: simulate --ints`.
 
 use crate::support::{Ran, carbyne, changed, none, root, shown, texts_under};
 use carbyne_ir::diag::Code;

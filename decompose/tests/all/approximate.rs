@@ -1,8 +1,9 @@
 //! Tests approximations: the decomposition replaces operations by cheaper ones if rounding hides
 //! the error, for example a quotient by a product with a reciprocal.
 //!
-//! They also test that no instruction which the CUDA compiler turns into a function call stands
-//! beside `wgmma` with a factor in registers. A program without another form is refused.
+//! Other tests are about instructions that the CUDA compiler turns into function calls. None of
+//! them may stand beside a `wgmma` with a factor in registers; a program without another form is
+//! refused.
 
 use crate::support::{decomposed, run, run_random};
 use carbyne_atoms::AtomTable;

@@ -1,5 +1,5 @@
 //! Caches the [`Plan`] (the prepared launches) of a call by the types, shapes and strides of its
-//! tensors. Repeated calls with such tensors are not checked and planned again.
+//! tensors. Repeated calls with such tensors only check the addresses and fill them in.
 
 use super::{Call, Element, Given, Plan};
 use crate::Fallible;

@@ -1,6 +1,6 @@
 //! Makes the probes of atoms: programs that execute one atom, decomposed and printed as CUDA C++.
-//! `atoms verify` executes them on a GPU. One compilation contains many probes, because each run of
-//! the compiler has a high fixed cost.
+//! `atoms verify` executes them on a GPU. One compilation contains many probes, which share the
+//! time to compile CUDA's headers.
 //!
 //! A compilation is identified by its architecture and a hash of its source, so that files of
 //! another version of carbyne are not used.
