@@ -1,5 +1,5 @@
-//! Tests `carbyne run` on a machine that cannot run kernels: it reports the reason. The crate
-//! `carbyne-launch` contains the tests with a driver.
+//! Tests `carbyne run` in builds without the feature `gpu`, which cannot run kernels, and with
+//! invalid options. `cli/tests/gpu` contains the tests with a driver.
 
 use crate::support::{carbyne, root};
 
