@@ -1,5 +1,5 @@
-//! The beginning and the end of each function of the interface: pointers of C become references;
-//! results and panics become statuses.
+//! Converts between C and Rust at the beginning and the end of each function of the C interface.
+//! Pointers of the caller become references, and results, errors and panics become a [`Status`].
 
 use crate::diagnostics::{Diagnostics, Text};
 use crate::objects::new;

@@ -1,4 +1,5 @@
-//! Texts and machine code that functions return.
+//! The type of byte strings that functions return: texts, PTX and machine code. The caller frees
+//! them.
 
 use crate::objects::{free, new};
 use std::ffi::c_char;

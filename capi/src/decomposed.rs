@@ -1,5 +1,5 @@
-//! Decomposed programs, with layouts, instructions and synchronization for an architecture; their
-//! CUDA C++ and machine code.
+//! The object for a decomposed program, in which every statement names its instruction. Its
+//! functions decompose a program, and return its text, its CUDA C++ and its machine code.
 
 use crate::border::{
     Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,

@@ -1,4 +1,5 @@
-//! Errors and warnings.
+//! The list of errors and warnings that a call returns. Functions read the fields of each one:
+//! code, message, place in the text, help.
 
 use crate::objects::free;
 use carbyne::documents;

@@ -1,4 +1,5 @@
-//! The kernels of a decomposed program as one function of tensors, on a GPU or on the simulator.
+//! The object that executes the kernels of a decomposed program on tensors of the caller, on a GPU
+//! or on the simulator.
 
 use crate::border::{Failure, Outcome, Status, answer, given, list, misuse, place, silent};
 use crate::decomposed::Decomposed;

@@ -1,4 +1,5 @@
-//! carbyne for C: `include/carbyne.h` and the shared library that it describes.
+//! The C interface of carbyne: the functions that `include/carbyne.h` declares, in a shared
+//! library.
 //!
 //! Reading order: `border` (the beginning and the end of every function), `diagnostics` (errors),
 //! then one file per object. A test generates the header from these files; C programmers read their

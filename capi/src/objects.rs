@@ -1,4 +1,4 @@
-//! Objects to which the caller holds pointers.
+//! Creates and frees objects on the heap. The caller holds pointers to them.
 
 /// Moves an object to the heap for the caller.
 pub(crate) fn new<T>(object: T) -> *mut T {

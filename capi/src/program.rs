@@ -1,4 +1,5 @@
-//! Programs: read, printed, checked.
+//! The object for a well-formed program. Its functions parse a text, print the program, and check
+//! the order of its accesses.
 
 use crate::border::{Failure, Outcome, Status, answer, given, list, optional_word, place, silent};
 use crate::bytes::{Bytes, bytes};

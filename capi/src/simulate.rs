@@ -1,4 +1,4 @@
-//! Execution of programs on the CPU, with tensors by name.
+//! Simulates a program on the CPU. Inputs and outputs are tensors of the caller, matched by name.
 
 use crate::border::{
     Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,

@@ -1,4 +1,5 @@
-//! Tensors of the caller, and arrays of the simulator.
+//! Copies tensors of the caller (DLPack) to arrays of the simulator and back, after it has checked
+//! device, type and shape.
 
 use crate::border::{Failure, Outcome, given, list, misuse, word};
 use carbyne_embed::{Array, Code, Diagnostic, Scalar};

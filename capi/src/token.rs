@@ -1,4 +1,5 @@
-//! Cancellation of long work, and the threads that execute it.
+//! Tokens by which another thread of the caller cancels a long call. Long calls run on a thread of
+//! their own, because the stack of the caller's thread may be small.
 
 use crate::border::{Outcome, Status, answer, given, place, silent};
 use crate::diagnostics::Diagnostics;

@@ -1,7 +1,7 @@
-//! How fast texts are checked, programs decomposed and kernels simulated:
+//! Measures how fast carbyne checks texts, decomposes programs and simulates kernels:
 //! `cargo bench --package carbyne`.
 //!
-//! Columns besides the time: bytes of text, or multiply-adds, a second.
+//! A second column shows the bytes of text, or the multiply-adds, per second.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::program::Program;

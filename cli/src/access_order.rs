@@ -1,5 +1,6 @@
-//! Proves the order of accesses in a decomposed program. If a program without synchronization of
-//! its own is not ordered, that is a bug in carbyne.
+//! Proves that the accesses of a decomposed program are ordered by synchronization. If they are not
+//! although carbyne has generated all synchronization, the error is I0901, a bug in carbyne and not
+//! in the text.
 
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;

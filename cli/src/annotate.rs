@@ -1,5 +1,5 @@
-//! Adds a comment to each synchronization statement of a text that names the accesses ordered by
-//! the statement.
+//! Adds a comment to each synchronization statement of a text. The comment names the accesses that
+//! the statement orders, so that a reader knows why the statement is needed.
 //!
 //! Invariant: a comment follows its statement on the statement's last line. Therefore line numbers
 //! in comments are valid in the text with and without comments.

@@ -1,4 +1,5 @@
-//! The command line as types. `--help` prints their doc comments.
+//! The command line as Rust types, which the crate `clap` parses. `--help` prints their doc
+//! comments.
 
 mod bench;
 mod inputs;

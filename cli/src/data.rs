@@ -1,4 +1,5 @@
-//! Reads input tensors and writes output tensors, for commands that execute programs.
+//! Reads input tensors from `.npy` files and from numbers on the command line, and writes output
+//! tensors, for the commands that execute programs, such as `simulate` and `run`.
 
 use crate::args::{Data, InputArgs};
 use crate::failure::{Failure, Outcome, Source};

@@ -1,5 +1,5 @@
-//! Parts of the commands for other front ends (the language bindings): reading and checking
-//! programs, and the JSON documents and messages that commands print.
+//! The commands as functions, for the C interface and the Python package: they read and check
+//! programs, and return the JSON documents and messages that commands print.
 
 pub use crate::access_order::{Reports, checked as order};
 pub use crate::commands::check::fitting;

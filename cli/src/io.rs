@@ -1,4 +1,5 @@
-//! The streams of a run and their properties.
+//! The streams that a command reads and writes, and their properties. Tests and other programs that
+//! call the command line as a library replace them.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;

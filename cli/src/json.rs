@@ -1,4 +1,5 @@
-//! Messages for programs: one JSON object per line on standard error.
+//! Prints diagnostics for other programs (`--message-format json`): one JSON object per line on
+//! standard error.
 //!
 //! Every object has a `kind`:
 //!

@@ -1,4 +1,4 @@
-//! The `carbyne` binary. The library of the same name contains the code.
+//! The `carbyne` binary. It calls the library of the same name, which contains all code.
 
 use std::io::{self, IsTerminal};
 

@@ -1,4 +1,5 @@
-//! Writes a result to standard output or to a file.
+//! Writes a result to standard output or to a file, and warnings about the result to standard
+//! error.
 //!
 //! A new file is written to the same folder and then renamed. Therefore readers see the complete
 //! old text or the complete new text, and a full disk destroys nothing.

@@ -1,4 +1,4 @@
-//! Converts panics of libraries to values.
+//! Converts panics of libraries to values, so that a bug ends with a message and exit code 3.
 
 use carbyne_ir::cancel::Cancelled;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,5 +1,5 @@
-//! The stages from a text to a decomposed program: parse, import, check, decompose, prove the
-//! order.
+//! The steps that several commands share, from a text to a decomposed program: parse, import,
+//! check, decompose, prove the order of accesses.
 
 use crate::failure::{Failure, Given, Source};
 use crate::tuned::{self, Notes, Tuning};

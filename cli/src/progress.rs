@@ -1,4 +1,4 @@
-//! Progress bars on standard error, for long commands.
+//! Draws progress bars on standard error while long commands work.
 //!
 //! Commands and libraries report progress through [`carbyne_ir::progress`]. While a command works,
 //! another thread of [`shown`] reads the progress and draws a bar. The bar is drawn only on the

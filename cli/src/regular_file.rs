@@ -1,4 +1,5 @@
-//! Distinguishes regular files from pipes, devices and streams of the process.
+//! Distinguishes regular files from pipes and devices. The commands of `carbyne serve` open regular
+//! files only, because others may never end, or may be streams of the process.
 
 use std::cell::Cell;
 use std::fs::{File, Metadata};

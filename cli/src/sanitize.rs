@@ -1,4 +1,5 @@
-//! Makes text from files safe to print on a terminal.
+//! Makes text from files safe to print on a terminal: it replaces control characters and characters
+//! that reorder a line.
 //!
 //! Invariant: the length in bytes does not change, so spans stay valid.
 

@@ -1,4 +1,4 @@
-//! Reads standard input line by line.
+//! Reads standard input line by line, for the calculator.
 //!
 //! Invariant: an endless stream does not exhaust memory or time. At most [`MAX_TEXT_BYTES`] of a
 //! line are kept. A longer line is skipped, and reading ends after [`MAX_SKIPPED`] skipped bytes.

@@ -1,4 +1,5 @@
-//! The unified diff of two texts, in the format of `diff -u`.
+//! Computes the unified diff of two texts, in the format of `diff -u`, for `fmt --check` and for
+//! failures of tests.
 
 use similar::TextDiff;
 

@@ -1,13 +1,14 @@
-//! Decomposes specs into atoms: strategies give kernel-level specs a dataflow, the solver finds
-//! layouts and instructions, and matching names the atom of every leaf.
+//! Decomposes specs into atoms, the hardware instructions of the atom table. Strategies give specs
+//! of the kernel level a body of tiles and loops, the solver chooses layouts and instructions, and
+//! matching names the atom of each leaf.
 //!
-//! Every stage works on the tree. A strategy or a solution is written into the module, which is
-//! resolved and verified again, like the text of a user. A generated statement refers to the
-//! statement that it was made from, so that errors are reported there. At the end the tree is
-//! printed, and its text is read again.
+//! Every stage works on the module as a syntax tree. The result of a strategy or of the solver is
+//! written into the module, which is then resolved and verified again, like the text of a user. A
+//! generated statement refers to the statement from which it was made, so that errors are reported
+//! there. At the end the tree is printed, and its text is read again.
 //!
 //! Invariant: everything that a user wrote is kept. Invariant: no decision depends on the name of
-//! an atom or on an architecture; the rows of the table decide.
+//! an atom or on an architecture; the rows of the atom table decide.
 
 mod approximate;
 mod build;

@@ -1,5 +1,6 @@
-//! carbyne as a library, in one crate. A program checks a text or a tree, decomposes it for an
-//! architecture, executes it on the CPU with its own arrays, and prints it as CUDA C++.
+//! All of carbyne as one library, for compilers and other programs that generate kernels. A program
+//! checks a text or a syntax tree, decomposes it for an architecture, executes it on the CPU with
+//! its own arrays, and prints it as CUDA C++.
 //!
 //! ```
 //! use carbyne_embed::{Arch, Array, AtomTable, Checked, Options, Scalar, cuda};

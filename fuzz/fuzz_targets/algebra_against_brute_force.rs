@@ -1,5 +1,5 @@
-//! Oracle: results of the layout algebra agree with enumeration, and every admissible operation has
-//! a result.
+//! Fuzz target for layout algebra: results agree with an enumeration of all coordinates, and every
+//! operation whose conditions hold has a result.
 #![no_main]
 
 use carbyne_ir::kit::oracles::algebra_against_brute_force;

@@ -1,4 +1,5 @@
-//! Oracle: every text is decomposed or refused, and never with an internal error.
+//! Fuzz target for `decompose`: every text is decomposed or refused, without panics and without
+//! internal errors.
 #![no_main]
 
 use carbyne_atoms::AtomTable;

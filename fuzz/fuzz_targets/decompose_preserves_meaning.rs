@@ -1,5 +1,6 @@
-//! Oracle: a program that runs without errors is refused with a reason, or its decomposition
-//! computes the same results under a random schedule, without races and undefined reads.
+//! Fuzz target for `decompose`: a program that the simulator executes without errors is refused
+//! with a reason, or its decomposition computes equal results under a random schedule of threads,
+//! without races and reads of undefined elements.
 #![no_main]
 
 use carbyne_atoms::{Arch, AtomTable};

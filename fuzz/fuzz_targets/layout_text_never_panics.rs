@@ -1,5 +1,5 @@
-//! Oracle: every text is refused, or parsed to a layout that survives printing and parsing and on
-//! which no operation panics.
+//! Fuzz target for the text of layouts: every text is refused, or is parsed to a layout. Printing
+//! and parsing again gives an equal layout, and no operation on it panics.
 #![no_main]
 
 use carbyne_ir::kit::oracles::layout_text_never_panics;

@@ -1,4 +1,5 @@
-//! Oracle: every byte string is parsed to a module, or refused with errors at places inside of it.
+//! Fuzz target for the parser: every byte string is parsed to a module, or refused with errors at
+//! places inside the text.
 #![no_main]
 
 use carbyne_ir::kit::oracles::parse_never_panics;

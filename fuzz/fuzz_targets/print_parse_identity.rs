@@ -1,5 +1,5 @@
-//! Oracle: a parsed module is printed to a text that parses to an equal module and prints to the
-//! same text.
+//! Fuzz target for the printer: a parsed module is printed to a text that parses to an equal
+//! module, and that module is printed to the identical text.
 #![no_main]
 
 use carbyne_ir::kit::oracles::print_parse_identity;

@@ -1,5 +1,6 @@
-//! Oracle: every text that resolves is simulated without a panic on a small budget, in text order
-//! and under a random schedule, even if it is not verified. Errors have a place inside of the text.
+//! Fuzz target for the simulator: every text whose names can be resolved is simulated without a
+//! panic, even if it is not verified. It runs on a small budget, in text order and under a random
+//! schedule of threads. Errors have a place inside the text.
 #![no_main]
 
 use carbyne_atoms::AtomTable;

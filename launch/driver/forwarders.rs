@@ -1,5 +1,5 @@
-//! The functions of the CUDA driver as forwarders. Programs are linked to this library instead of
-//! `libcuda.so`.
+//! Replaces the library of the CUDA driver, `libcuda.so`, at link time. Each function here forwards
+//! to the function of the same name in the installed driver.
 //!
 //! Each function looks up its namesake in `libcuda.so.1` when it is first called. A program that
 //! uses `cust` can thus be built without CUDA, start without a driver, and report what is missing.

@@ -1,4 +1,4 @@
-//! The arguments of a launch, in the layout that the driver needs.
+//! The arguments of a kernel launch, in the layout in memory that the driver needs.
 //!
 //! The driver receives one pointer per argument, and copies as many bytes as the parameter has.
 //! Every argument begins at a multiple of 8 bytes and has the machine's byte order.

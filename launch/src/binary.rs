@@ -1,4 +1,5 @@
-//! Compiled kernels as bytes: machine code or PTX. The first bytes tell which.
+//! A compiled kernel as bytes that the driver can load: machine code or PTX. The first bytes of a
+//! file tell which of the two it contains.
 
 use crate::Fallible;
 use carbyne_ir::diag::{Code, Diagnostic};

@@ -1,4 +1,4 @@
-//! Blocks, threads and shared memory of a launch.
+//! The configuration of a launch: blocks, threads per block, bytes of shared memory.
 
 use crate::{Fallible, refused};
 use carbyne_codegen::CudaKernel;

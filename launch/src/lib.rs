@@ -1,4 +1,5 @@
-//! Loads, launches and times printed kernels on a GPU, through the CUDA driver.
+//! Loads compiled kernels on a GPU, launches them and measures their times, through the CUDA
+//! driver.
 //!
 //! Reading order: [`Binary`] (a compiled kernel), [`Arguments`] (its arguments), [`call`] (all
 //! kernels of a program as one function of the caller's tensors). With the feature `gpu` there are

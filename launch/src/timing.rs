@@ -1,4 +1,5 @@
-//! Statistics of the times of repeated launches.
+//! Statistics of the times of repeated launches: median, quantiles, and whether the times have
+//! settled.
 
 /// Times of launches, in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,4 +1,5 @@
-//! A replacement of the types that run kernels on a GPU, for builds without the feature `gpu`.
+//! Replaces the types that run kernels on a GPU in builds without the feature `gpu`. All of their
+//! functions return an error, so that callers need no conditional compilation.
 
 use crate::call::{Place, Plan, Word};
 use crate::{Binary, Fallible, without_gpu};

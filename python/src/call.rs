@@ -1,4 +1,5 @@
-//! Python functions that launch the kernels of a program on tensors of other libraries.
+//! The Python type of functions that launch the kernels of a program on tensors of PyTorch, CuPy
+//! and other libraries. `Program.jit` makes them.
 
 use crate::dlpack;
 use crate::kernels::{List, is_about_arguments, shown, word_of_integer, word_of_number};

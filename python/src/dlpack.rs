@@ -1,4 +1,4 @@
-//! Tensors of other libraries through DLPack 1.x, without copies:
+//! Reads tensors of other Python libraries through DLPack 1.x, without copying elements:
 //! <https://dmlc.github.io/dlpack/latest/c_api.html>.
 //!
 //! If the tensor type of a library has the attribute `__dlpack_c_exchange_api__` (DLPack 1.3), its

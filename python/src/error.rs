@@ -1,4 +1,5 @@
-//! Converts diagnostics to Python exceptions.
+//! Converts diagnostics to Python exceptions. Help texts name Python keywords instead of options of
+//! the command line.
 
 use carbyne::documents::{self, Refused};
 use carbyne_embed::{Diagnostic, Diagnostics};

@@ -1,4 +1,5 @@
-//! Common parts of calls from Python and from tvm-ffi.
+//! Functions for both ways to call kernels, from Python (`call`) and from tvm-ffi (`tvm_ffi`):
+//! converting numbers, and messages of errors.
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;

@@ -1,4 +1,4 @@
-//! Layout algebra and pictures of layouts.
+//! Python functions that evaluate layout algebra and draw layouts.
 
 use carbyne::documents;
 use carbyne_draw::{DrawError, Field, Unit, elide, grid, parse, svg, tv};

@@ -1,5 +1,5 @@
-//! The Rust part of the Python package `carbyne`: programs, their decompositions, and layout
-//! algebra.
+//! The Rust part of the Python package `carbyne`: types for programs and decomposed programs, and
+//! functions for layout algebra.
 //!
 //! The package in `../carbyne` wraps it. Documents are passed as JSON texts, arrays as the bytes of
 //! `.npy` files. Long work releases the interpreter's lock.

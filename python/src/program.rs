@@ -1,4 +1,5 @@
-//! Programs and their decompositions.
+//! The Python types of a program and of a decomposed program, which parse, check, simulate,
+//! decompose, print and compile.
 
 use crate::call::Function;
 use crate::error::{of_command, refused};

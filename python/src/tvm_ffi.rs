@@ -1,8 +1,8 @@
-//! Kernels as functions of tvm-ffi, which other libraries call without the Python interpreter. The
-//! C interface is that of `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` in the package
-//! `apache-tvm-ffi`.
+//! Makes kernels available as functions of tvm-ffi, a C interface for functions of tensors. Other
+//! libraries call them without the Python interpreter. The C interface is that of `tvm/ffi/c_api.h`
+//! and `tvm/ffi/extra/c_env_api.h` in the Python package `apache-tvm-ffi`.
 //!
-//! The library of the Python package is opened when the first function is made.
+//! The library of that package is opened when the first function is made.
 #![allow(unsafe_code, reason = "the C interface of tvm-ffi")]
 
 use crate::kernels::{List, is_about_arguments, shown, word_of_integer, word_of_number};

@@ -1,4 +1,5 @@
-//! Long work with progress reports that a signal can interrupt.
+//! Executes long work without the interpreter's lock. It reports progress to Python, and a signal
+//! such as Ctrl-C cancels the work.
 
 use carbyne::Bar;
 use carbyne_ir::cancel::{self, Cancelled, Progress, Token};

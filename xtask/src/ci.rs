@@ -1,4 +1,5 @@
-//! `cargo xtask ci`: runs every check, even if an earlier one fails. Each check ends with one line.
+//! `cargo xtask ci`: runs every check, even if an earlier one fails, and prints one closing line
+//! for each check: whether it passed, and its time.
 
 use crate::process::{Run, Step, cargo, program, root, say};
 use crate::{setup, tidy};

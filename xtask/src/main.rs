@@ -1,5 +1,5 @@
-//! Developer commands. `cargo xtask ci` runs all checks; the other commands are parts of it, or
-//! correct its findings.
+//! Developer commands of this repository. `cargo xtask ci` runs all checks; the other commands are
+//! parts of it, or correct its findings.
 
 mod ci;
 mod fuzz;

@@ -1,8 +1,8 @@
-//! Rules of prose for `cargo xtask tidy`: sentences that name their subject, and lines of at most
-//! 100 columns.
+//! Rules for comments and documentation that `cargo xtask tidy` checks: sentences begin with their
+//! subject, and lines have at most 100 columns.
 //!
-//! Each rule has a bound on the number of lines that break it. A bound never rises: where fewer
-//! lines are found, `tidy` asks for the lower bound.
+//! Each rule has a bound, the number of lines that may break it. A bound never rises: if fewer
+//! lines break the rule, `tidy` demands the lower bound.
 
 /// The greatest width of lines, in characters.
 const WIDTH: usize = 100;

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: rules that no other tool checks.
+//! `cargo xtask tidy`: checks rules of this repository that no other tool checks.
 //!
 //! - Every Rust file begins with `//! ` and ends with a line break.
 //! - No file names a path of somebody's machine or the host of a package registry.

@@ -1,4 +1,5 @@
-//! Tests that `include/carbyne.h` and `docs/c.md` are up to date.
+//! Tests that `include/carbyne.h`, which is generated from the sources, and the example in
+//! `docs/c.md` are up to date.
 
 use crate::own;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Tests that the header matches the sources, that `docs/c.md` shows the example, and that C
+//! Tests of the C interface: the header matches the sources, `docs/c.md` shows the example, and C
 //! programs work with the library.
 
 mod header;

@@ -1,5 +1,5 @@
-//! Tests that compile C programs with the system's compiler, and run them with the library that
-//! Cargo has built for this test.
+//! Compiles C programs with the system's compiler, and runs them with the library that Cargo has
+//! built for this test.
 
 use crate::own;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! The command line of `carbyne bench`.
+//! The command-line options of `carbyne bench`, and the types of their values, such as sizes of
+//! matrix products.
 
 use carbyne_ir::scalar::Scalar;
 use clap::{Args as Group, Subcommand, ValueEnum};

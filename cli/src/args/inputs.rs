@@ -1,4 +1,4 @@
-//! Options for the inputs of a program.
+//! Command-line options for the inputs and symbols of a program, which several commands have.
 
 use clap::Args as Group;
 

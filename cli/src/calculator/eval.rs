@@ -1,4 +1,4 @@
-//! Evaluates expressions.
+//! Evaluates expressions of the calculator, and keeps the names and symbols that lines bind.
 //!
 //! Arithmetic is that of program texts: [`BinOp`] over an [`ExprArena`].
 //!

@@ -1,4 +1,5 @@
-//! Reasons why an operation fails.
+//! The reasons why an operation of the calculator fails, such as an operand of the wrong kind.
+//! `refusal` makes their messages.
 
 use super::value::{Kind, Misfit};
 use carbyne_ir::layout::LayoutError;

@@ -1,4 +1,5 @@
-//! The calculator for other programs: one JSON request per line, one JSON answer per line.
+//! The calculator as a server for other programs: it reads one JSON request per line, and writes
+//! one JSON answer per line.
 //!
 //! A request is `{"id":1,"op":"composition","args":["(6,2):(8,2)","(4,3):(3,1)"]}`. Strings are
 //! expressions, arrays are tuples or tilers by mode, `null` is `_`. The answer is a string

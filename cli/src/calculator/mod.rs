@@ -3,8 +3,8 @@
 //!
 //! Reading order: `value` (kinds of values), `operation` (a row of the operation table), `ops` (the
 //! table), `parse`, `scope` (symbols and facts), `eval`, `fault` (reasons why an operation fails),
-//! `refusal` (their messages), `json` (the calculator for other programs), `table` (values as a
-//! grid).
+//! `refusal` (their messages), `json` (the calculator for other programs), `table` (a layout's
+//! offsets as a grid).
 //!
 //! Invariant: every operation is one call of the library. The calculator reads, checks kinds and
 //! prints. Invariant: no line causes a panic, an endless wait, or unbounded use of memory.

@@ -1,4 +1,6 @@
-//! An operation: a row of the operation table, with checked access to its operands.
+//! An operation of the calculator, such as `composition`: a row of the operation table, and the
+//! operands of a call. Functions of the table read an operand as the kind of value that they need,
+//! or fail.
 
 use super::fault::Fault;
 use super::value::{ComposedLayout, Holes, Kind, Layout, Shape, Tiler, Value};

@@ -1,4 +1,4 @@
-//! Parses expressions of the calculator to trees.
+//! Parses lines of the calculator to syntax trees. Their grammar is:
 //!
 //! ```text
 //! line  = [step {";" step}] [";"] ["where" FACTS]

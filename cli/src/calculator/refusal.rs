@@ -1,4 +1,4 @@
-//! Messages for operations that fail.
+//! Makes the error message of an operation of the calculator that fails.
 //!
 //! Invariant: every message names the operation, and its help shows the operands with an example.
 

@@ -1,4 +1,4 @@
-//! Splits expressions of the calculator into signs: words, numbers, marks.
+//! Splits an expression of the calculator into tokens (here: signs): words, numbers, marks.
 //!
 //! Invariant: spans are byte ranges of whole characters.
 

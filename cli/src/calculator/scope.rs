@@ -1,4 +1,4 @@
-//! Symbols and their facts, as in `(M,4):(4,1) where M % 8 == 0`.
+//! The symbols of the calculator and the facts about them, as in `(M,4):(4,1) where M % 8 == 0`.
 //!
 //! [`carbyne_ir`] parses, checks and uses facts, as those of `sym M where M % 8 == 0` in a program.
 //!

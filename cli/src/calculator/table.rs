@@ -1,4 +1,4 @@
-//! All values of a small layout, as a list or as a grid.
+//! Prints all offsets of a small layout, as a list or as a grid.
 //!
 //! Invariant: a grid has one row for each coordinate of mode 0, and one column for each coordinate
 //! of the other modes.

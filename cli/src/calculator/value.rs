@@ -1,4 +1,5 @@
-//! Values of expressions, and the kinds of operands.
+//! The values of the calculator's expressions (numbers, tuples, layouts, ..), and their conversion
+//! to the kinds of operands that operations need.
 //!
 //! Numbers are those of program texts: constants, or expressions over symbols in an arena.
 //!

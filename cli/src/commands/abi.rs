@@ -1,5 +1,6 @@
-//! `compile --emit abi`: the data that a launcher needs, as JSON. The document describes one
-//! kernel, or all kernels of a file with the intermediate tensors between them.
+//! `compile --emit abi`: prints the data that a launcher needs as JSON: the parameters of kernels,
+//! their grids, blocks and shared memory. The document describes one kernel, or all kernels of a
+//! file with the intermediate tensors between them.
 //!
 //! Sizes that are known only at launch are strings: expressions of the program's symbols.
 

@@ -1,8 +1,9 @@
-//! `decompose --emit json`: the decomposed text, the choices, and the relations that prove them, as
-//! data.
+//! `decompose --emit json`: prints the decomposed text, the choices of the solver, and the
+//! certificates that prove them, so that another program can check the proofs.
 //!
-//! Layouts are strings, `shape:stride`. The parts of a relation have the names of the fields of its
-//! variant in the library, whose documentation explains them.
+//! Layouts are strings, `shape:stride`. A certificate states a relation between layouts. The parts
+//! of the relation have the names of the fields of its variant of [`Relation`], whose documentation
+//! explains them.
 
 use crate::access_order::Reports;
 use crate::json::schema;

@@ -1,4 +1,5 @@
-//! `carbyne check`: reports errors and, on request, the order of accesses.
+//! `carbyne check`: reports errors of a program and, on request, which statement orders each pair
+//! of dependent accesses.
 
 use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};

@@ -1,7 +1,7 @@
-//! `carbyne compile`: prints the decomposed program as IR, CUDA C++, PTX or machine code.
+//! `carbyne compile`: decomposes a program and prints it as IR, CUDA C++, PTX or machine code.
 //!
-//! The launch data (grid, block, shared memory) and, if ptxas ran, registers and spills are printed
-//! on standard error.
+//! The launch configuration (grid, block, shared memory) and, if the assembler ptxas ran, registers
+//! and spills are printed on standard error.
 
 use super::abi;
 use crate::args::{Compile, Emit, MessageFormat};

@@ -1,7 +1,7 @@
-//! `carbyne decompose`: prints the complete program as text, or the program with its choices and
-//! certificates as JSON.
+//! `carbyne decompose`: decomposes a program down to atoms and prints its text, or as JSON its text
+//! with the solver's choices and the certificates that prove them.
 //!
-//! The best solutions and the extent of the search are printed on standard error.
+//! The best solutions and the extent of the solver's search are printed on standard error.
 
 use super::certificates::{self, Lines};
 use super::estimate;

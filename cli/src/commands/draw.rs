@@ -1,4 +1,4 @@
-//! `carbyne draw`: draws a layout, a tensor or an instruction.
+//! `carbyne draw`: draws a layout, a tensor or an atom as SVG, HTML or text.
 
 use crate::args::{Draw, PictureFormat, Unit};
 use crate::calculator::Session;

@@ -1,4 +1,5 @@
-//! The estimate of a kernel's time by resource, as a table and as JSON.
+//! Prints the estimated cycles of a kernel by resource (such as tensor cores or memory), as a table
+//! and as JSON.
 
 use carbyne_atoms::Machine;
 use carbyne_decompose::{Estimate, Resource};

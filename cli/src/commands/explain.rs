@@ -1,5 +1,5 @@
-//! `carbyne explain`: prints the section of `docs/errors.md` about an error code, or explains which
-//! instructions were considered for a program, and why each was taken or not.
+//! `carbyne explain`: for an error code, prints its section of `docs/errors.md`. For a program,
+//! explains which instructions were considered, and why each was taken or not (`why`).
 
 use super::why;
 use crate::args::Explain;

@@ -1,4 +1,5 @@
-//! `carbyne fmt`: rewrites a text in canonical form, in place.
+//! `carbyne fmt`: rewrites a text in canonical form, in place. `--check` prints the difference, and
+//! `--expand` prints the text with all omitted parts.
 
 use crate::args::Fmt;
 use crate::failure::{Failure, Outcome};

@@ -1,4 +1,5 @@
-//! `carbyne layout`: evaluates expressions of layout algebra.
+//! `carbyne layout`: evaluates expressions of layout algebra with the [`calculator`]. They come
+//! from the command line or, one per line, from standard input.
 
 use crate::args::{Layout, MessageFormat};
 use crate::calculator::{self, Session, json, table};

@@ -1,4 +1,5 @@
-//! The simulation report for each line of a program, printed beside the line.
+//! Prints a simulated program with counts beside each line: executions, registers, bytes, sectors
+//! of global memory, wavefronts of shared memory, rounding.
 
 use carbyne_simulate::{KernelReport, LeafCount, LeafReport, SectorCount, SpecReport};
 use serde_json::json;

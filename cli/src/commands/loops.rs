@@ -1,4 +1,5 @@
-//! The schedules of loops with `stages=`, as text and as JSON.
+//! Prints the modulo schedules of loops with `stages=` (how iterations overlap, and how many cycles
+//! each takes), as text and as JSON.
 
 use carbyne_decompose::{Decomposed, LoopSchedule, Proof, Steady, Timed};
 use serde_json::{Value, json};

@@ -1,18 +1,25 @@
-//! `carbyne serve`: runs many commands in one process, for compilers that decompose many kernels.
-//! A request is one line of JSON, and so is its answer.
+//! `carbyne serve`: runs many commands in one process, for compilers that decompose many kernels
+//! and would otherwise start a process for each. A request is one line of JSON, and so is its
+//! answer:
 //!
 //! ```json
 //! {"id": 1, "arguments": ["decompose", "-", "--arch", "sm_80"], "stdin": "carbyne 2\n.."}
 //! {"exit": 0, "id": 1, "schema_version": 1, "stderr": "", "stdout": "carbyne 2\n.."}
-//! {"cancel": 1}
-//! {"cancelled": true, "id": 1, "schema_version": 1}
+//! ```
+//!
+//! The line `{"cancel": 2}` cancels the request with id 2, whose answer is then:
+//!
+//! ```json
+//! {"cancelled": true, "id": 2, "schema_version": 1}
 //! ```
 //!
 //! One thread reads lines, several threads run commands, and the calling thread writes answers.
 //!
 //! Invariant: each request has exactly one answer. A request that fails, panics or is cancelled
-//! does not affect other requests. Invariant: waiting requests take at most [`WAITING`] bytes, and
-//! at most [`ANSWERS`] answers wait. While the caller reads answers, lines are read.
+//! does not affect other requests. Invariant: waiting requests take at most [`WAITING`] bytes; a
+//! request beyond that is refused. At most [`ANSWERS`] answers wait; then threads and the reader of
+//! lines wait until the caller reads answers. As long as the caller reads answers, lines are read
+//! even if all threads are busy, so that a cancel never waits for a command.
 
 use crate::args::{Args, Command, MessageFormat, Serve};
 use crate::failure::{Failure, Outcome};

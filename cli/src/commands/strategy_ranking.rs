@@ -1,4 +1,5 @@
-//! The ranking of strategy instances for a kernel, and the reasons why instances were not chosen.
+//! Prints the instances of strategies (strategies with numbers for their parameters) for a kernel,
+//! the best one first, and the reasons why the others were not chosen.
 
 use crate::sanitize::sanitize;
 use carbyne_decompose::{Ranked, Ranking};

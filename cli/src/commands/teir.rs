@@ -1,5 +1,5 @@
-//! `carbyne teir`: an operation in TEIR as a program of carbyne, as CUDA C++, or as the data
-//! that a launcher needs.
+//! `carbyne teir`: lowers an operation in TEIR, the Tiled Execution IR, to a program of carbyne,
+//! and prints the program, CUDA C++, or the data that a launcher needs.
 
 use super::abi;
 use crate::args::{MessageFormat, Teir, TeirEmit, TeirLevel};

@@ -1,5 +1,5 @@
-//! `carbyne explain FILE`: explains which instructions were considered, and why each was taken or
-//! not.
+//! `carbyne explain FILE`: explains which instructions were considered for each leaf, and why each
+//! was taken or not. `brief` contains the short answer.
 
 mod brief;
 mod common;

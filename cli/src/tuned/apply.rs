@@ -1,4 +1,5 @@
-//! Adds tuned pins to kernel-level specs, and decomposes the module.
+//! Adds tuned pins, those of the fastest measured strategies, to kernel-level specs without a pin,
+//! and decomposes the module.
 
 use super::problem::problem;
 use super::read::pin;

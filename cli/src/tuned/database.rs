@@ -1,4 +1,4 @@
-//! The database of tuned pins in memory, and its text format.
+//! The database of tuned pins in memory: its entries, and how they are printed.
 
 use std::collections::BTreeMap;
 

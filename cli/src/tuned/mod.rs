@@ -1,4 +1,5 @@
-//! The database of the fastest pins that `carbyne tune` has measured, as a small text file.
+//! The database of tuned pins: for each kernel that `carbyne tune` has measured, the strategy and
+//! its parameters that were fastest. It is a small text file.
 //!
 //! The first line is `carbyne tuned 1`. Each other line is an entry; entries are sorted. The fields
 //! of an entry are separated by tabs:

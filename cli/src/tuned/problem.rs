@@ -1,5 +1,5 @@
-//! The text of a kernel-level spec without names. Programs that differ only in names have equal
-//! texts.
+//! Prints a kernel-level spec without names, as the key of a database entry. Programs that differ
+//! only in names have equal texts, so that they share an entry.
 
 use carbyne_ir::ast::{Attr, CacheHint, Key};
 use carbyne_ir::expr::Dim;

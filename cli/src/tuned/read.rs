@@ -1,4 +1,4 @@
-//! Parses a database of tuned pins. Errors have the line and column.
+//! Parses the text of a database of tuned pins. Errors state the line and column.
 
 use super::database::{Database, Entry, FIRST, Key};
 use carbyne_ir::ast::{AttrValue, Chosen, StmtKind};

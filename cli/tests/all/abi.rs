@@ -1,4 +1,5 @@
-//! `compile --emit abi`: the data that a launcher needs.
+//! Tests `compile --emit abi`, which prints the data that a launcher needs as JSON: parameters,
+//! sizes as expressions of symbols, tensor maps, and tensors between kernels.
 
 use crate::support::{carbyne, root};
 use serde_json::{Value, json};

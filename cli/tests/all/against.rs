@@ -1,5 +1,5 @@
-//! `carbyne simulate --against PARENT EDITED`: an edited program is compared with the program
-//! before the edit.
+//! Tests `carbyne simulate --against PARENT EDITED`, which compares the results of an edited
+//! program with those of the program before the edit.
 
 use crate::support::{carbyne, root};
 

@@ -1,5 +1,5 @@
-//! `decompose --annotate` and `check --annotate`: a comment at each synchronization statement names
-//! the accesses that it orders.
+//! Tests `decompose --annotate` and `check --annotate`, which add a comment to each synchronization
+//! statement that names the accesses ordered by it.
 
 use crate::support::{carbyne, root, texts_under};
 use carbyne_ir::ast::{Module, Stmt, StmtKind, SyncOp};

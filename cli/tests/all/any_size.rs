@@ -1,5 +1,5 @@
-//! Kernels of any size. Each kernel is decomposed once, simulated at random sizes, and compared
-//! with its meaning.
+//! Tests kernels whose sizes are symbols. Each kernel is decomposed once, simulated at random
+//! sizes, and compared with its meaning.
 
 use crate::support::{carbyne, none, root, scratch};
 use carbyne_ir::testing;

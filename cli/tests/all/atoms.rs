@@ -1,4 +1,5 @@
-//! `carbyne atoms`: lists, single atoms, probes, and files of costs.
+//! Tests `carbyne atoms`: lists of atoms, the description of an atom, its probe (a program that
+//! executes it), and files of costs.
 
 use crate::support::carbyne;
 use std::path::Path;

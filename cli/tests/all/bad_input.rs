@@ -1,4 +1,6 @@
-//! Nonsensical input: each text gets its error code with a place, without panics or endless waits.
+//! Tests texts and options that no command can process, such as endless streams, deep nesting, or
+//! bytes that are not UTF-8. Each gets its error code with a place in the text, without panics or
+//! endless waits.
 
 use crate::support::{carbyne, scratch};
 use carbyne_ir::limits::{MAX_NESTING, MAX_TEXT_BYTES};

@@ -1,4 +1,5 @@
-//! `carbyne layout`: expressions, places of errors, lines, and the protocol for programs.
+//! Tests the calculator for layout algebra, `carbyne layout`: expressions, places of errors,
+//! sequences of lines, and the JSON protocol for programs.
 //!
 //! Tests beside the operation table, in `carbyne::calculator`, check the examples of the table.
 

@@ -1,5 +1,5 @@
-//! `decompose --emit json`: a reader can evaluate the certificates again, and find the operations
-//! that they are about.
+//! Tests `decompose --emit json`: from the JSON alone, a program can check the certificates again,
+//! and find the operations that they are about.
 
 use crate::support::{carbyne, root};
 use carbyne_decompose::certificate::Relation;

@@ -1,5 +1,5 @@
-//! Damaged programs: for any text, every command ends soon with exit code 0 or 1, never with an
-//! internal error.
+//! Tests damaged programs: for any text, every command ends soon with exit code 0 or 1, never with
+//! an internal error.
 //!
 //! By default 300 damaged texts are tried, 5000 in a run of all tests, or as many as `DAMAGED`
 //! says. The number of the first failure is reported; `DAMAGED_FROM=1234` starts with this number.

@@ -1,6 +1,6 @@
-//! Programs with `wgmma` on tiles in every layout that a descriptor can express: they compute their
-//! meaning and compile. They stay in the build folder, `tmp/descriptors`, for `carbyne run` on a
-//! GPU.
+//! Tests programs with `wgmma` on tiles in every layout that its shared-memory matrix descriptor
+//! can express: they compute their meaning and compile. The programs stay in the build folder,
+//! `tmp/descriptors`, so that `carbyne run` can execute them on a GPU.
 
 use crate::support::{carbyne, none, scratch};
 use carbyne_codegen::testing::require_nvrtc;

@@ -1,4 +1,4 @@
-//! The pages under `docs/` that are generated, or have generated parts, are up to date.
+//! Tests that the pages under `docs/` which are generated, or have generated parts, are up to date.
 
 use crate::support::{carbyne, golden, none, root, texts_under};
 use carbyne_atoms::{Arch, AtomTable, docs};

@@ -1,4 +1,4 @@
-//! `carbyne draw`: pictures compared with files, and properties of all pictures.
+//! Tests `carbyne draw`: compares pictures with files, and checks properties of all pictures.
 //!
 //! `cargo xtask bless cli/tests/draw` rewrites the pictures, `cargo xtask bless docs/draw` those of
 //! the page.

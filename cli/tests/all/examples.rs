@@ -1,4 +1,4 @@
-//! Checks that every program under `examples/` works as the comments at its beginning state.
+//! Tests that every program under `examples/` works as the comments at its beginning state.
 //!
 //! - `// archs: sm_80 sm_90a`: the architectures to decompose, print, compile and simulate for.
 //! - `// simulate: --blocks 1`: options of the simulation.

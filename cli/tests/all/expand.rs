@@ -1,4 +1,5 @@
-//! `fmt --expand` writes omitted parts, and does not change the program.
+//! Tests `fmt --expand`, which writes omitted parts such as types and strides: the expanded text is
+//! an equal program.
 
 use crate::support::{carbyne, none, root, shown, texts_under};
 use carbyne_ir::program::{Program, show_levels};

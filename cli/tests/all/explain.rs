@@ -1,4 +1,5 @@
-//! `carbyne explain FILE` has an answer for every leaf of every example; options of `decompose`.
+//! Tests `carbyne explain FILE`: it has an answer for every leaf of every example. Also tests
+//! options of `decompose` that concern choices, such as `--forbid` and `--top`.
 
 use crate::support::{carbyne, none, root, shown, texts_under};
 use carbyne_ir::testing;

@@ -1,4 +1,5 @@
-//! Texts that state their own errors.
+//! Tests the texts under `cli/tests/filetests`, which state the errors and warnings that carbyne
+//! must report.
 //!
 //! `// error[V0204]: 3 does not divide` at the end of a line expects an error on this line: its
 //! code, and a part of its message, label, help or notes. `// warning[D0310]: threads` expects a

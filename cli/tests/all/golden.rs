@@ -1,4 +1,4 @@
-//! Compares the calculator with golden vectors of CuTe.
+//! Compares the calculator for layout algebra with stored results of NVIDIA's CuTe.
 //!
 //! Every answer must equal CuTe's text. [`DIFFERENT`] and `docs/cute.md` list the differences with
 //! their reasons. For `unsound.jsonl`, in which CuTe's answer is not the promised function, the

@@ -1,5 +1,5 @@
-//! `compile --emit cuda`: compiles the host functions with the headers of `tests/host/include`,
-//! which record launches, and runs them.
+//! Tests the host functions that `compile --emit cuda` prints to launch kernels. They are compiled
+//! with the headers of `tests/host/include`, which record launches, and are run.
 
 use crate::support::{carbyne, golden, root, scratch};
 use std::path::{Path, PathBuf};

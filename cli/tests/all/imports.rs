@@ -1,4 +1,5 @@
-//! Imports on the command line: allowed files, and the expansion of imported sub-specs.
+//! Tests imports on the command line: which files a text may import, and the expansion of imported
+//! sub-specs (`def`: named statements that replace each use of the name).
 
 use crate::support::{carbyne, scratch};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The tables of `docs/kernel_level.md`: which kernels without a body are decomposed for which
-//! architecture. `cargo xtask bless docs/kernel_level` writes them.
+//! Tests the tables of `docs/kernel_level.md`, which state for many kernels without a body on which
+//! architectures they can be decomposed. `cargo xtask bless docs/kernel_level` writes the tables.
 
 use crate::support::{carbyne, golden, none, root};
 use carbyne_ir::testing;

@@ -1,5 +1,5 @@
-//! Pages with programs in the language. The programs are well formed and formatted, and the
-//! commands in front of them succeed.
+//! Tests the pages of `docs/` that contain programs of the language: the programs are well formed
+//! and formatted, and the commands that the pages name for them succeed.
 
 use crate::support::{carbyne, none, root};
 

@@ -1,4 +1,5 @@
-//! `#line` directives: profilers and debuggers show lines of the program.
+//! Tests `#line` directives in CUDA C++, by which profilers and debuggers show lines of the
+//! program.
 
 use crate::support::{carbyne, scratch};
 use carbyne_codegen::testing::require_nvrtc;

@@ -1,4 +1,4 @@
-//! Tests of the command line, in one program to link only once.
+//! Tests of the command line. All are in one program, so that only one is linked.
 
 /// The allocator of the binary, which makes searches faster.
 #[global_allocator]

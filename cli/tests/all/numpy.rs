@@ -1,6 +1,7 @@
-//! Exchanges arrays with NumPy, and compares results with NumPy.
+//! Tests the exchange of arrays with NumPy by `.npy` files, and compares results with those of
+//! NumPy.
 //!
-//! Needs the environment of `cargo xtask setup`. Without it, the tests report that they are
+//! They need the environment of `cargo xtask setup`. Without it, the tests report that they are
 //! skipped.
 
 use crate::support::{carbyne, root, scratch};

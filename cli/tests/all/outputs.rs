@@ -1,4 +1,4 @@
-//! Output files: written completely or not at all, with unchanged permissions.
+//! Tests output files: a file is written completely or not at all, and keeps its permissions.
 #![cfg(unix)]
 
 use crate::support::{carbyne, root, scratch};

@@ -1,4 +1,4 @@
-//! `check --pairs`: the statement that orders each pair of accesses.
+//! Tests `check --pairs`, which names the statement that orders each pair of dependent accesses.
 
 use crate::support::carbyne;
 

@@ -1,5 +1,5 @@
-//! Hand-written kernels without one synchronization statement: the edit in the error's help
-//! corrects the text.
+//! Tests the edits in the help of synchronization errors: if one synchronization statement of a
+//! hand-written kernel is removed, the edit corrects the text.
 
 use crate::support::{carbyne, changed, none, root};
 

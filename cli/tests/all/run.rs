@@ -1,4 +1,5 @@
-//! `carbyne run` on a machine that cannot run kernels. carbyne-launch has the tests with a driver.
+//! Tests `carbyne run` in builds without the feature `gpu`, which cannot run kernels, and with
+//! invalid options. `cli/tests/gpu` contains the tests with a driver.
 
 use crate::support::{carbyne, root};
 

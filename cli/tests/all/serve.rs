@@ -1,4 +1,5 @@
-//! `carbyne serve`: JSON requests and answers, one per line.
+//! Tests `carbyne serve`, which answers JSON requests, one per line: cancellation, invalid
+//! requests, limits of memory, and streams that close.
 
 use crate::support::{carbyne, scratch};
 use serde_json::{Value, json};

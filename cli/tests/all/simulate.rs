@@ -1,4 +1,4 @@
-//! `carbyne simulate`: the report about blocks that ran and about comparisons.
+//! Tests the report of `carbyne simulate`: which blocks ran, and which results were compared.
 
 use crate::support::carbyne;
 

@@ -1,5 +1,5 @@
-//! Wrong or too large strategies of users: the errors name the strategy and its line, and are not
-//! internal errors.
+//! Tests users' strategies that are wrong or too large. The errors name the strategy and its line,
+//! and are not internal errors.
 
 use crate::support::{Ran, carbyne, scratch};
 

@@ -1,5 +1,5 @@
-//! The streams of results: files rewritten in place, standard output, readers that close the
-//! stream.
+//! Tests the streams of the command line: files that are rewritten in place, results on standard
+//! output, readers that close the stream, and lines in diagnostics.
 
 use crate::support::{carbyne, scratch};
 use std::io::{self, Write};

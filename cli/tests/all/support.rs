@@ -1,4 +1,5 @@
-//! Runs the command line inside a test, and compares outputs with files.
+//! Helpers of these tests: they run the command line inside the test, and compare outputs with
+//! files.
 
 use std::path::{Path, PathBuf};
 

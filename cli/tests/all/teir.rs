@@ -1,4 +1,5 @@
-//! `carbyne teir`.
+//! Tests `carbyne teir`, which lowers an operation in TEIR (Tiled Execution IR) to a program,
+//! executes it, and reports errors of the operation.
 
 use crate::support::carbyne;
 

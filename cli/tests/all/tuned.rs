@@ -1,5 +1,5 @@
-//! `--tuned`: damaged databases, and pins that are no longer possible. The tests with the feature
-//! `gpu` check that pins are used.
+//! Tests `--tuned`, which takes pins from a database of measurements: damaged databases, and pins
+//! that are no longer possible. The tests with the feature `gpu` check that pins are used.
 
 use crate::support::{carbyne, root};
 

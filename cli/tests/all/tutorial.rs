@@ -1,5 +1,5 @@
-//! The tutorial: its files are written, its commands are run, and their outputs are those of the
-//! page. `cargo xtask bless docs/tutorial` writes the outputs.
+//! Tests the tutorial: writes its files, runs its commands, and compares their outputs with those
+//! of the page. `cargo xtask bless docs/tutorial` writes the outputs.
 #![cfg(unix)]
 
 use crate::host::{Parts, compiled};

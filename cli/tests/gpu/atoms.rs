@@ -1,5 +1,6 @@
-//! `carbyne atoms verify` with the driver of `fake_driver.rs`, which copies the inputs of a kernel
-//! to its outputs. This is right for a move of 16 bytes per thread, and wrong for all other atoms.
+//! Tests `carbyne atoms verify` with the driver of `fake_driver.rs`, which copies the inputs of a
+//! kernel to its outputs. This is right for a move of 16 bytes per thread, and wrong for all other
+//! atoms; `verify` must report that.
 
 use crate::bench::{carbyne, machine};
 use crate::driver;

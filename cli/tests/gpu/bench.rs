@@ -1,5 +1,5 @@
-//! `carbyne bench gemm` with fakes of the driver, NVRTC and cuBLAS, which compute the requested
-//! products.
+//! Tests `carbyne bench gemm` with fakes of the driver, NVRTC and cuBLAS. The fakes compute the
+//! requested products, so that no GPU is needed.
 
 use crate::{driver, fake};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Matrix products of the fake driver and the fake cuBLAS. Each has its own description of a
-//! product.
+//! Computes the matrix products of the fake driver and of the fake cuBLAS. Each of the two has its
+//! own description of a product.
 #![allow(dead_code, reason = "each of them uses a part")]
 
 /// An element type.

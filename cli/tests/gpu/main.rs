@@ -1,4 +1,5 @@
-//! `carbyne run` without a GPU: the binary finds no driver, or the driver in `fake_driver.rs`.
+//! Tests commands for GPUs on a machine without a GPU: the binary finds no driver, or the driver in
+//! `fake_driver.rs`.
 //!
 //! The first test checks that the binary starts, because it must not be linked with the driver's
 //! library.

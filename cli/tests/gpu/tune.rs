@@ -1,4 +1,4 @@
-//! `carbyne tune` with fakes of the driver and NVRTC, and commands that use its database.
+//! Tests `carbyne tune` with fakes of the driver and NVRTC, and commands that use its database.
 
 use crate::bench::{carbyne, machine};
 use serde_json::Value;

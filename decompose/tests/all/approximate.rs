@@ -1,5 +1,9 @@
-//! Operations in place of others whose results differ by an error that is not seen, and functions
-//! that call.
+//! Tests approximations: the decomposition replaces operations by cheaper ones if rounding hides
+//! the error, for example a quotient by a product with a reciprocal.
+//!
+//! Other tests are about instructions that the CUDA compiler turns into function calls. None of
+//! them may stand beside a `wgmma` with a factor in registers; a program without another form is
+//! refused.
 
 use crate::support::{decomposed, run, run_random};
 use carbyne_atoms::AtomTable;

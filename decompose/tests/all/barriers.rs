@@ -1,4 +1,5 @@
-//! Every barrier and wait that the solver places is needed: without it the simulator objects.
+//! Tests that every barrier and wait in a decomposed program is needed: without any one of them,
+//! the simulator reports an error.
 
 use crate::support::{MatMul, decomposed, resolved, run, sm_80};
 

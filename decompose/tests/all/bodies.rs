@@ -1,8 +1,9 @@
-//! Bodies of operations on tiles, of the sorts that kernels are made of: each decomposes, for every
-//! architecture that its head names, to what means the same, is ordered, and compiles.
+//! Tests tile-level bodies like those of real kernels. Each is decomposed for every architecture in
+//! its line `// archs:`. The result must compute the meaning of the body, and CUDA's compiler
+//! (NVRTC) must accept it.
 //!
-//! `decompose/tests/tile/*.cby` are bodies of their own; products and reductions of every type and
-//! order are drawn up here.
+//! The bodies are `decompose/tests/tile/*.cby`, and products and reductions of every type and
+//! storage order, whose texts are generated here.
 
 use crate::support::{decomposed, run_drawn};
 use carbyne_atoms::AtomTable;

@@ -1,5 +1,5 @@
-//! Casts of a kernel without a body round as its meaning says: what is decomposed stores what the
-//! meaning gives, bit for bit.
+//! Tests casts in kernels without a body: the decomposed kernel stores bit for bit the numbers that
+//! its meaning states. An additional or omitted rounding would change them.
 
 use crate::support::decomposed;
 use carbyne_atoms::AtomTable;

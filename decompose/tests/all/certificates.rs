@@ -1,4 +1,5 @@
-//! Certificates hold, and the checker notices when they do not.
+//! Tests certificates, the data that prove the solver's choices: the checker accepts those of
+//! decomposed programs, and refuses each of them after a change of one stride.
 
 use crate::support::{MatMul, decomposed, sm_80};
 use carbyne_decompose::certificate::Relation;

@@ -1,4 +1,5 @@
-//! Comparisons, selections and Moves that read a part: at the level of tiles.
+//! Tests tile-level bodies with comparisons, selections (`Select`) and Moves that read only a part
+//! of a tensor (`valid=`).
 
 use super::support::{decomposed, run, sm_80};
 use carbyne_ir::diag::Code;

@@ -1,6 +1,6 @@
-//! Kernels for sm_90a whose blocks copy for each other, and whose warp groups have roles: what
-//! strategies ask for with `cluster=` and `consumers=` computes what it means, in an order that is
-//! proved.
+//! Tests strategies for sm_90a with clusters (`cluster=`) and warp groups as producer and consumers
+//! (`consumers=`). In a cluster, one block copies tiles to the shared memory of others. The
+//! decomposed kernels compute their meaning, and the order of their accesses is proved.
 
 use crate::support::{decomposed, run};
 use carbyne_atoms::AtomTable;

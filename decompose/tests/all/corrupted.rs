@@ -1,4 +1,6 @@
-//! The table is the one truth: a wrong row gives a wrong or refused program.
+//! Tests that decomposition and simulator take fragment layouts from the atom table and from
+//! nowhere else. If two strides of one fragment layout in the table are exchanged, the program is
+//! refused or computes wrong elements.
 
 use crate::support::{MatMul, decomposed, run, sm_80};
 use carbyne_atoms::{Atom, AtomTable};

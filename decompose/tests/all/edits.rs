@@ -1,5 +1,6 @@
-//! Hand edits of the sm_80 GEMM are checked, not trusted: every single stride of a register
-//! fragment or of a view of A, B or C, changed, is refused or computes a wrong element.
+//! Tests that edits by hand of the sm_80 GEMM are checked and not trusted. If any stride of a
+//! register fragment, or of a view of A, B or C, is changed, the program is refused or computes a
+//! wrong element.
 
 use crate::support::{decomposed, run, sm_80};
 

@@ -1,6 +1,8 @@
-//! Every spec of the guide decomposes at kernel level, on every architecture that has instructions
-//! for it, and computes what it means. Each for a drawn architecture; `CARBYNE_ALL=1` for all of
-//! them.
+//! Tests that every spec of the guide can be decomposed as a kernel without a body, and computes
+//! its meaning. This holds on every architecture that has instructions for the spec.
+//!
+//! A run tests a random third of the specs, each for a random architecture; with `CARBYNE_ALL=1` it
+//! tests all of them for all architectures.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::testing;

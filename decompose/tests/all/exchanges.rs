@@ -1,5 +1,6 @@
-//! Registers of one thread-value layout brought to another: by exchanges between lanes, or through
-//! shared memory.
+//! Tests Moves from one thread-value layout of registers to another. The values are renamed within
+//! a thread, exchanged between lanes (`shfl`), or stored to shared memory and loaded again,
+//! whichever costs least.
 
 use crate::moves::examples;
 use crate::support::{decomposed, run, run_random, sm_80};

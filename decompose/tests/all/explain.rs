@@ -1,4 +1,5 @@
-//! Answers of `explain`; every fix that is given is applied and looked at.
+//! Tests the data behind `carbyne explain`: the reasons why an atom was chosen or not. A reason may
+//! come with an edit; after the edit, the atom is possible.
 
 use crate::support::{MatMul, sm_80};
 use carbyne_atoms::{Arch, AtomTable};

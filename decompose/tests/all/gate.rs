@@ -1,9 +1,9 @@
-//! Random programs mean the same before and after decomposition.
+//! Tests that random programs compute equal results before and after decomposition.
 //!
-//! `CARBYNE_CASES=30000` judges so many, drawn by a fresh seed that is printed; `CARBYNE_SEED=1`
-//! names the seed. Without either the seed is fixed. A failure is kept under `gate` in the build
-//! folder, as small as it could be made; what is mended goes to `decompose/tests/gate`, all of
-//! whose files are judged each time.
+//! `CARBYNE_CASES=30000` sets the number of programs; their random seed is then a new one, which is
+//! printed. `CARBYNE_SEED=1` sets the seed. Without either variable the seed is fixed. A program
+//! that fails is simplified as far as possible and written to `gate` in the build folder. After the
+//! correction it is added to `decompose/tests/gate`; every run tests all files of that folder.
 
 mod partial;
 

@@ -1,4 +1,5 @@
-//! What kernel-level specs pin, overwrite, and ask of the hardware.
+//! Tests kernels without a body: pins are kept, an output may overwrite an input, and the chosen
+//! parameters need no more registers than a block has.
 
 use crate::support::{MatMul, decomposed, run, sm_80};
 use carbyne_atoms::{AtomTable, limits};

@@ -1,6 +1,8 @@
-//! Kernels as people write them, `decompose/tests/kernel/*.cby`: a drawn half of them is
-//! decomposed, orders its accesses and is right, each for one of its architectures on integers or
-//! on random numbers; `CARBYNE_ALL=1` for all of them and on both.
+//! Tests kernels as people write them, `decompose/tests/kernel/*.cby`. A decomposed kernel must
+//! compute its meaning and the results of the source text.
+//!
+//! A run tests a random half of the kernels, each for one of its architectures, on integers or on
+//! random numbers; with `CARBYNE_ALL=1` it tests all of them in all ways.
 
 use crate::support::{decomposed, resolved};
 use carbyne_atoms::AtomTable;

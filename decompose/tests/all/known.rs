@@ -1,4 +1,5 @@
-//! Numbers of the papers.
+//! Compares layouts, swizzles and shared-memory accesses of the solver with numbers that papers
+//! publish, such as those of Hexcute.
 
 use crate::support::{decomposed, run, sm_80};
 use carbyne_decompose::internals::smem::{Access, Banks};

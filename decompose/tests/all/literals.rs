@@ -1,5 +1,5 @@
-//! Literals beside tensors of narrow types: rows that take several elements at once have no
-//! literal.
+//! Tests operations of a tensor and a number literal. For narrow types such as f16, some atoms
+//! process several elements at once and take no literal, so another atom must be chosen.
 
 use crate::support::{decomposed, run_drawn};
 use carbyne_atoms::AtomTable;

@@ -1,5 +1,7 @@
-//! Modulo schedules of decomposed programs. Not in `src`, where all that decomposes would be
-//! compiled once more for it.
+//! Tests modulo schedules, the estimated overlap of a loop's iterations. The schedule of a
+//! decomposed loop is reported for its line in the source text, and is that of the source text.
+//!
+//! The test is not in `src`, where it would compile the whole crate once more.
 
 use carbyne_atoms::{Arch, AtomTable, machine};
 use carbyne_decompose::internals::schedules;

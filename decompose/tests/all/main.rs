@@ -1,4 +1,5 @@
-//! Decomposition against the simulator and against the papers' numbers.
+//! Tests of decomposition. Most of them simulate the decomposed program and compare its results
+//! with the meaning of its specs; some compare layouts with numbers from papers.
 
 /// The allocator of the binary, with which searches are faster.
 #[global_allocator]

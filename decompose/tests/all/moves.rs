@@ -1,5 +1,6 @@
-//! Which instruction each Move of the examples became, how wide it is, and how often banks are hit
-//! at once.
+//! Tests the Moves of decomposed examples: each has the widest possible instruction, and no access
+//! has more bank conflicts than the best layout and swizzle cause. The tests find the best ones by
+//! trying all of them.
 
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_decompose::certificate::Relation;

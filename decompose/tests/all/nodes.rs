@@ -1,5 +1,6 @@
-//! Statements keep their ids through decomposition, and generated ones name what they were made
-//! from.
+//! Tests the ids of statements: a statement of the user keeps its id in the decomposed module, and
+//! a generated statement names the statement from which it was made. Errors and reports refer to
+//! source lines by these ids.
 
 use crate::support::{MatMul, sm_80};
 use carbyne_decompose::{Decomposed, decompose};

@@ -1,4 +1,5 @@
-//! What a text states beside `?` stays, and nothing stays open.
+//! Tests tensor types with an open layout (`?`): decomposition keeps everything that the type
+//! states beside `?`, such as a swizzle, and replaces every `?`.
 
 use crate::support::{decomposed, run, sm_80};
 use carbyne_ir::diag::Code;

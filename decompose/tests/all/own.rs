@@ -1,5 +1,5 @@
-//! Every strategy of ours computes what it means, over sizes, types and parameters; those of users
-//! are chosen where they should be.
+//! Tests strategies. Those of carbyne compute the meaning of their specs for various sizes, types
+//! and parameters. A user's strategy is chosen if a pin names it or its estimate is the best one.
 
 use crate::support::{run, run_drawn};
 use carbyne_atoms::AtomTable;

@@ -1,5 +1,6 @@
-//! Parts of a body that share no open tensor are searched apart, and a search that ends early says
-//! so.
+//! Tests the solver's search in a body whose parts share no open tensor: it searches the parts one
+//! after another, not all their combinations. A search that exceeds its budget ends with a warning
+//! or an error.
 
 use crate::support::{decomposed, run, sm_80};
 use carbyne_decompose::Search;

@@ -1,4 +1,5 @@
-//! Pins that cannot hold together are named, no more of them than it takes.
+//! Tests errors for pins that contradict each other. The error names only pins that take part:
+//! without any one of them, the program can be decomposed.
 
 use crate::support::{MatMul, decomposed, sm_80};
 use carbyne_decompose::internals::{pins, without_pins};

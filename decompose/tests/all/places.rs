@@ -1,4 +1,5 @@
-//! Shared tensors that share their places.
+//! Tests shared tensors that occupy the same place in shared memory (`reuses=`): the place is as
+//! large as the largest of them.
 
 use crate::support::{decomposed, run_with};
 use carbyne_atoms::AtomTable;

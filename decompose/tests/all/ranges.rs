@@ -1,5 +1,5 @@
-//! Ranges, transposes and ranges of these, that begin and end anywhere: of tensors in shared memory
-//! and in registers.
+//! Tests views of shared tensors and of register tensors that begin and end at any element: ranges,
+//! transposes, and ranges of transposes.
 
 use crate::support::{decomposed, run, sm_80};
 use crate::views::checked_on;

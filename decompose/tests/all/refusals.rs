@@ -1,4 +1,5 @@
-//! What cannot be decomposed is refused with a code, a place and an action.
+//! Tests errors of programs that cannot be decomposed: each has a code, a place, and a help that
+//! says how to correct the program.
 
 use crate::support::{MatMul, decomposed, sm_80};
 use carbyne_ir::diag::{Code, Diagnostic};

@@ -1,8 +1,9 @@
-//! Damaged texts are refused or run; nothing panics, nothing is called a defect of ours.
+//! Tests that damaged programs are refused or simulated, without panics and without internal
+//! errors.
 //!
-//! Each case takes an example, changes a few of its tokens, and goes as far as it can: parse,
-//! resolve, verify, decompose, simulate on a small budget, print. `CARBYNE_DAMAGED=n` tries n texts
-//! an example.
+//! Each case replaces a few tokens of an example and passes the text through as many stages as
+//! accept it: parse, resolve, verify, decompose, simulate on a small budget, print.
+//! `CARBYNE_DAMAGED=n` tries n texts for each example.
 
 use crate::support::sm_80;
 use carbyne_atoms::AtomTable;

@@ -1,5 +1,6 @@
-//! Loops in which roles share the work: what comes out computes what the text says, whatever order
-//! warps take, and its synchronization is proved.
+//! Tests loops with roles: some warps fill the stages of a ring and others read them. The
+//! decomposed program computes the results of the source text under several schedules of the warps,
+//! and the order of its accesses is proved.
 
 use crate::support::{decomposed, resolved};
 use carbyne_atoms::AtomTable;

@@ -1,5 +1,6 @@
-//! Loops of two products on sm_90a: bodies issue the first product of the next iteration before
-//! threads are done with the last one.
+//! Tests the rotation of loops with two dependent products on sm_90a, as in attention. A rotated
+//! iteration issues the first product of the next iteration before its own second one is complete,
+//! so that the tensor cores work while threads compute exponentials.
 
 use crate::support::{decomposed, run_random};
 use carbyne_atoms::AtomTable;

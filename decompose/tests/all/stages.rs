@@ -1,5 +1,6 @@
-//! Loops with stages compute what they compute without, with one barrier an iteration where threads
-//! share.
+//! Tests loops with `stages=`, which copy tiles ahead into a ring. They compute the results of
+//! loops without it. They need one barrier per iteration if threads read tiles that other threads
+//! copied.
 
 use crate::support::{decomposed, run, run_with};
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,4 +1,5 @@
-//! Kernel-level Moves and Reductions: what the strategies write computes what the specs mean.
+//! Tests Moves and Reductions without a body: the bodies that carbyne's strategies give them
+//! compute their meaning, for many types, layouts and modes.
 
 use crate::support::{decomposed, run, run_random, sm_80};
 use carbyne_atoms::AtomTable;

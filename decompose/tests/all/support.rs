@@ -1,4 +1,5 @@
-//! Texts of MatMuls, and running them.
+//! Helpers of these tests: generated texts of MatMuls, and functions that decompose and simulate a
+//! text.
 
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::{Decomposed, checked, decompose};

@@ -1,4 +1,5 @@
-//! The tile level executes: specs without bodies, open layouts, no barriers.
+//! Tests that the simulator executes tile-level text: specs without bodies, open layouts, no
+//! barriers. The text is the result of a strategy for a MatMul.
 
 use crate::support::{MatMul, decomposed, resolved, run, sm_80};
 

@@ -1,5 +1,6 @@
-//! Threads that do not divide a tensor: what can be spread is, what threads repeat is warned of,
-//! and all of it is right.
+//! Tests blocks whose number of threads does not divide a tensor. The work is distributed over the
+//! threads as far as possible, a warning reports elements that several threads compute, and the
+//! results are right.
 
 use crate::support::{decomposed, run, run_random, sm_80};
 use carbyne_atoms::{Arch, AtomTable};

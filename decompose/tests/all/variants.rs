@@ -1,5 +1,5 @@
-//! Nothing of the example is written into the code: sizes, layouts, types, names and pins vary, and
-//! the simulator compares every body with its meaning.
+//! Tests MatMuls with other sizes, layouts, types, names and pins than the example, to show that
+//! none of these is hard-coded. The simulator compares every body with its meaning.
 
 use crate::support::{MatMul, decomposed, run, run_random, sm_80};
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,4 +1,5 @@
-//! Parts of register tensors and of open shared tensors: transposed, permuted, tiles and ranges.
+//! Tests views of register tensors, and of shared tensors with an open layout: transposes,
+//! permutations, tiles and ranges, read and written.
 
 use crate::support::{decomposed, resolved, run, run_random, sm_80};
 use carbyne_atoms::AtomTable;

@@ -1,6 +1,7 @@
-//! Sequential tile-level bodies on sm_90a: MatMuls of factors in shared memory take `wgmma`, loops
-//! with stages have their rings filled by the copy engine and handed over by mbarriers, and what is
-//! in the way of that is left to other instructions.
+//! Tests sequential tile-level bodies on sm_90a. A MatMul of factors in shared memory is executed
+//! by `wgmma`. In loops with `stages=`, the copy engine fills the ring, and mbarriers tell
+//! consumers that a tile has arrived. Bodies that `wgmma` or the copy engine cannot execute get
+//! other instructions.
 
 use crate::support::{decomposed, run, run_random};
 use carbyne_atoms::AtomTable;

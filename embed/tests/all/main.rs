@@ -1,4 +1,5 @@
-//! Tests that the example runs, and that errors implement `std::error::Error`.
+//! Tests the crate as a compiler would use it: the example runs, and errors implement
+//! `std::error::Error`.
 
 #[path = "../../examples/embed.rs"]
 mod embed;

@@ -1,4 +1,5 @@
-//! Checks the arguments of a call against the tensors of the program, and solves for the sizes.
+//! Checks the arguments of a call against the tensors of the program, and computes the symbols (the
+//! sizes that the program leaves open) from extents and strides of the arguments.
 
 use super::plan::{Map, Place, Plan, Planned, Shape, Slot, Tensor};
 use super::view::View;

@@ -1,4 +1,5 @@
-//! A cache of plans, by the types, shapes and strides of a call's tensors.
+//! Caches the [`Plan`] (the prepared launches) of a call by the types, shapes and strides of its
+//! tensors. Repeated calls with such tensors only check the addresses and fill them in.
 
 use super::{Call, Element, Given, Plan};
 use crate::Fallible;

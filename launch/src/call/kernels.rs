@@ -1,4 +1,5 @@
-//! The kernels of a program as one function of tensors, executed by GPUs or by the simulator.
+//! The kernels of a program as one function of tensors, together with its executor: GPUs or the
+//! simulator. The C interface and the Python package build their functions on it.
 
 use super::simulator::Simulator;
 use super::{Cache, Call, Given, Parameter, Place, Word};

@@ -1,9 +1,9 @@
-//! Calls of a program's kernels on existing tensors of the caller: of PyTorch, CuPy, JAX, or of
-//! anything else that DLPack describes.
+//! Calls the kernels of a program as one function on tensors that the caller already has: those of
+//! PyTorch, CuPy, JAX, or of anything else that DLPack describes.
 //!
 //! Reading order: [`DlTensor`] and [`View`] (a tensor), [`Call`] (the parameters of a program's
-//! kernels), `bind` (solves for sizes, and checks the tensors against the program), [`Plan`] (the
-//! launches for tensors with certain shapes).
+//! kernels), `bind` (solves for sizes, and checks the tensors against the program), [`Plan`] (here:
+//! the prepared launches for tensors with certain shapes).
 //!
 //! [`Cache`] keeps a [`Plan`] for each combination of types, shapes and strides. Later calls with
 //! such tensors only fill in addresses and numbers. [`Kernels`] combine a call with the GPUs or the

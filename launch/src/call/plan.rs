@@ -1,4 +1,5 @@
-//! The launches of a call for tensors with certain types, shapes and strides.
+//! The prepared launches of a call, for tensors with certain types, shapes and strides. Only
+//! addresses and numbers are still open; [`Plan::launch`] fills them in.
 
 use crate::{Fallible, Launch, MapValues, refused};
 use carbyne_codegen::Element;

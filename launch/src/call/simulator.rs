@@ -1,4 +1,4 @@
-//! Calls that the simulator executes, on tensors in memory of the CPU.
+//! Executes a call on the simulator, on tensors in memory of the CPU.
 #![allow(unsafe_code, reason = "memory of other libraries")]
 
 use super::{Call, Device, Given, Parameter, View, Word};

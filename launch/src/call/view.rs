@@ -1,4 +1,4 @@
-//! Tensors of the caller, as DLPack describes them.
+//! A tensor of the caller: address, device, type, extents and strides, as DLPack defines them.
 
 use carbyne_codegen::Element;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! The kernels of a call, on all devices on which they are used.
+//! Keeps the compiled kernels of a call for several GPUs. They are loaded on a GPU when they are
+//! first launched there.
 
 use super::{Loaded, TensorMap};
 use crate::call::{Place, Plan, Word};

@@ -1,4 +1,5 @@
-//! Errors of the driver as diagnostics, and objects that are not freed while a kernel hangs.
+//! Converts statuses of the CUDA driver to diagnostics, and keeps objects of the driver alive while
+//! a kernel hangs, because freeing them would wait for the kernel.
 #![allow(unsafe_code, reason = "the C interface of driver/forwarders.rs")]
 
 use crate::refused;

@@ -1,4 +1,4 @@
-//! Loading and launching kernels.
+//! Loads compiled kernels on the GPU and prepares them for launches.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::Gpu;

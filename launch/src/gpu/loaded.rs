@@ -1,6 +1,5 @@
-//! Kernels in the context that other libraries of the process use: the primary context of a device.
-//!
-//! Kernels and allocations are enqueued in a stream of the caller.
+//! Launches kernels in the primary context of a device, in streams of the caller. Other libraries
+//! of the process, such as PyTorch, use this context too, so that kernels can access their tensors.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::Module;

@@ -1,4 +1,4 @@
-//! Memory of the GPU.
+//! Allocates, reads and writes buffers in the GPU's memory.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::Gpu;

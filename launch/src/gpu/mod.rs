@@ -1,4 +1,5 @@
-//! One GPU, through the CUDA driver.
+//! Controls one GPU through the CUDA driver: it loads kernels, allocates memory, launches and
+//! measures.
 //!
 //! - `driver`: statuses of the driver as diagnostics; objects that outlive a hung kernel.
 //! - `memory`: [`Buffer`]. `kernel`: [`Module`], [`Function`]. `timed`: work in the stream and its

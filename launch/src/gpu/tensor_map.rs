@@ -1,6 +1,6 @@
-//! The encoder of tensor maps, which TMA instructions read.
+//! Encodes tensor maps, the descriptors of tensors in global memory that TMA instructions read.
 //!
-//! `cust` does not bind it; `driver/forwarders.rs` does.
+//! The crate `cust` does not bind the driver's encoder; `driver/forwarders.rs` does.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::driver::of_status;

@@ -1,4 +1,5 @@
-//! Work in the GPU's stream, and measurements of its time.
+//! Executes pieces of work in the GPU's stream with a time limit, and measures their times by
+//! events of the driver.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::driver::{Kept, failed, hangs, is_hanging};

@@ -1,4 +1,5 @@
-//! The files of a crate, and the names that each imports from the others, by Rust's module rules.
+//! Parses the files of a crate and lists the names that each file imports from the others, by
+//! Rust's module rules.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};

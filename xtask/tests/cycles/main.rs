@@ -1,5 +1,6 @@
-//! Checks that the files of a crate do not import each other in a circle. Items that two files need
-//! belong in a third file that imports neither.
+//! Tests that the files of a crate do not import each other in a circle, so that each can be read
+//! after the files that it imports. Items that two files need belong in a third file that imports
+//! neither.
 
 mod imports;
 

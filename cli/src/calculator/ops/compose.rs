@@ -1,4 +1,4 @@
-//! Composition, inverses, complement, null space.
+//! Calculator operations on layouts as functions: composition, inverses, complement, null space.
 //!
 //! Invariant: an answer is exactly the function in the operation's description.
 

@@ -1,6 +1,8 @@
-//! A layout as a function: coordinates, indices, slices, all values.
+//! Calculator operations that evaluate a layout: the offset of a coordinate, the coordinate of an
+//! index, slices, lists of all offsets.
 //!
-//! Invariant: no list has more than [`MAX_VALUES`] values or takes more than [`MAX_STEPS`] steps.
+//! Invariant: no list has more than [`MAX_VALUES`] offsets, and no list visits more than
+//! [`MAX_STEPS`] leaves of the layout, so that a large layout neither hangs nor fills the memory.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, on_domain, op};

@@ -1,4 +1,4 @@
-//! Layouts from shapes and from other layouts.
+//! Calculator operations that make layouts from shapes and from other layouts.
 //!
 //! Invariant: no operation here composes layouts. The operands state the result.
 

@@ -1,4 +1,5 @@
-//! Measures of a layout: sizes, shape, predicates.
+//! Calculator operations that return properties of a layout: its size, rank, depth, shape, strides
+//! and alignment, whether it is injective, and whether two layouts are equal as functions.
 //!
 //! Invariant: the operations here only inspect layouts.
 

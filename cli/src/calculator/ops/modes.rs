@@ -1,4 +1,4 @@
-//! Selects, replaces, groups and merges modes of a layout.
+//! Calculator operations that select, replace, group and merge modes of a layout.
 //!
 //! Invariant: no operation here changes the index of a remaining leaf coordinate.
 

@@ -1,4 +1,4 @@
-//! Division into tiles, and products of tiles.
+//! Calculator operations that divide a layout into tiles, or repeat a layout as a tile (products).
 //!
 //! Invariant: a tiler in brackets applies by mode; a layout applies to the whole as a
 //! one-dimensional function.

@@ -1,4 +1,4 @@
-//! Tuples of integers: shapes without strides.
+//! Calculator operations on tuples of integers, such as shapes without strides.
 //!
 //! Invariant: tuples are column-major. Only `domain_distribute` makes a layout.
 

@@ -1,4 +1,5 @@
-//! Common vectors of two layouts, and layouts over elements of another width.
+//! Calculator operations for vectorized copies: the elements that are consecutive in two layouts,
+//! and the layout over elements of another width.
 //!
 //! Invariant: widths and factors are positive. The library checks that they divide.
 

@@ -1,4 +1,4 @@
-//! `carbyne atoms calibrate --device`: measures the cycles of atoms.
+//! `carbyne atoms calibrate --device`: measures the cycles of atoms on a GPU, for the cost model.
 //!
 //! An atom is executed on its own results (`carbyne_atoms::probe::chain`). One warp gives the
 //! cycles to completion; a multiprocessor full of warps gives the cycles to issue. Two kernels with

@@ -1,4 +1,4 @@
-//! Checks the names of atoms from the command line.
+//! Checks that the atoms which a command line names exist; otherwise the error names similar ones.
 
 use crate::args::ChosenAtoms;
 use crate::failure::{Failure, Outcome};

@@ -1,4 +1,6 @@
-//! `carbyne atoms compile`: compiles the probes of atoms. Other commands load the files.
+//! `carbyne atoms compile`: compiles the probes of atoms, programs that execute one atom each, to
+//! files. `carbyne atoms verify --prebuilt` loads these files, so that the machine with the GPU
+//! needs no compiler.
 
 use super::probes::{Batch, Probes};
 use crate::args::CompileAtoms;

@@ -1,4 +1,5 @@
-//! Computes the cycles of a kernel from the clock values that the kernel wrote.
+//! Computes the cycles that a kernel takes from the clock values that its warps have written. The
+//! result is that of the median block in the fastest of several launches.
 
 use carbyne_ir::scalar::Scalar;
 use carbyne_launch::{Buffer, Fallible};

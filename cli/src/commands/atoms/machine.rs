@@ -1,5 +1,5 @@
-//! `carbyne atoms calibrate --machine --device`: measures costs that a chain of one atom does not
-//! show.
+//! `carbyne atoms calibrate --machine --device`: measures costs on a GPU that do not show if one
+//! warp executes a single atom repeatedly.
 //!
 //! The measurements are: `wgmma` by the number of columns and the memory of the first factor, bulk
 //! tensor copies, loads and stores by width and memory, reductions in memory, barriers. Each kernel

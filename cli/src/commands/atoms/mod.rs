@@ -1,4 +1,5 @@
-//! `carbyne atoms`: lists the instructions of an architecture, and tests them on a GPU.
+//! `carbyne atoms`: lists and shows the atoms of an architecture. Its subcommands compile them,
+//! verify them on a GPU, and measure their cycles.
 
 #[cfg(feature = "gpu")]
 mod calibrate;

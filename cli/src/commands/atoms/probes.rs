@@ -1,5 +1,6 @@
-//! The probes of atoms: programs that execute one atom, decomposed and printed as CUDA C++. One
-//! compilation contains many of them.
+//! Makes the probes of atoms: programs that execute one atom, decomposed and printed as CUDA C++.
+//! `atoms verify` executes them on a GPU. One compilation contains many probes, which share the
+//! time to compile CUDA's headers.
 //!
 //! A compilation is identified by its architecture and a hash of its source, so that files of
 //! another version of carbyne are not used.

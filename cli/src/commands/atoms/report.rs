@@ -1,4 +1,5 @@
-//! The report of `carbyne atoms verify`, as text, JSON and Markdown.
+//! The report of `carbyne atoms verify`, as text, JSON and Markdown: which atoms gave the results
+//! of the simulator on the GPU, which did not, and which were not executed.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_launch::DeviceInfo;

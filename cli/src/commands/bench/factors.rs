@@ -1,4 +1,5 @@
-//! Random factors of products, and the distance of results.
+//! Generates random factors of the matrix products that `bench` measures, and computes the distance
+//! between the results of carbyne and of cuBLAS.
 
 use crate::commands::gpu::in_parallel;
 use carbyne_ir::scalar::Scalar;

@@ -1,5 +1,5 @@
-//! Measures one product on the GPU: carbyne's kernels and cuBLAS get the same factors, their
-//! results are compared, and they are timed.
+//! Measures one matrix product on the GPU. Kernels of carbyne and cuBLAS get the same factors,
+//! their results are compared, and they are timed in turns.
 
 use super::factors::{distance, drawn, width};
 use super::problem::Problem;

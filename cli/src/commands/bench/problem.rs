@@ -1,4 +1,5 @@
-//! Products to measure: their texts, and the allowed distance of results.
+//! The matrix products that `bench` measures: their sizes and types, their texts for carbyne, and
+//! the allowed distance between the results of carbyne and of cuBLAS.
 
 use crate::args::{BenchGemm, Factors, Following, Majors, Size, Sums};
 use crate::failure::Failure;

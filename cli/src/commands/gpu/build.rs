@@ -1,4 +1,4 @@
-//! Decomposes and compiles many texts in parallel.
+//! Decomposes and compiles many texts in parallel, for commands that measure many kernels.
 
 use crate::failure::{Failure, Source};
 use crate::tuned::{self, Notes, Tuning};

@@ -1,4 +1,4 @@
-//! Common parts of the commands that measure kernels on a GPU.
+//! Functions that several commands use to measure kernels on a GPU, such as `bench` and `tune`.
 //!
 //! - `build`: decomposes and compiles texts.
 //! - `memory`: allocates tensors on the GPU, and loads kernels.

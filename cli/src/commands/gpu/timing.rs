@@ -1,4 +1,5 @@
-//! Times several kernels in turns or one after the other, and computes ratios of their times.
+//! Times several kernels, and computes the ratios of their times. Kernels are launched in turns, so
+//! that changes of the clock and of the temperature affect all of them.
 
 use carbyne_launch::{Buffer, Fallible, Gpu, Timing, Work};
 use rand::SeedableRng;

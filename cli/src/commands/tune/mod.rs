@@ -1,4 +1,5 @@
-//! `carbyne tune`: measures which strategies make kernels fastest on a GPU.
+//! `carbyne tune`: measures on a GPU which strategies, with which parameters, make the fastest
+//! kernels.
 //!
 //! For each kernel-level spec without a pin, the instances that the cost model ranks first are
 //! compiled and launched once, and their results are compared with the meaning of the spec. All

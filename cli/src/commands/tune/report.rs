@@ -1,4 +1,5 @@
-//! The report about a tuned spec: one line per candidate, best first.
+//! The report of `carbyne tune` about a kernel-level spec: one line per candidate, the fastest
+//! first.
 
 use super::measurement::Candidate;
 use crate::sanitize::sanitize;

@@ -1,4 +1,5 @@
-//! Lines that both the long and the short answer contain.
+//! Lines that both the long and the short answer of `explain FILE` contain, such as warnings and
+//! bank conflicts.
 
 use crate::sanitize::sanitize;
 use carbyne_decompose::Wavefronts;

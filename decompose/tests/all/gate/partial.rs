@@ -1,10 +1,11 @@
-//! Programs whose tiles do not divide the extents: copies through shared memory and registers, rows
-//! with reductions, and products, at sizes around those of their tiles. Sizes are constants, or
-//! symbols of which the program is decomposed once.
+//! Generates random programs whose tiles do not divide the extents: copies through shared memory
+//! and registers, operations and reductions on rows, and products. Extents are near multiples of
+//! the tiles. They are constants, or symbols, of which the program is decomposed once.
 //!
-//! Every program says what it means, so that the body that is drawn is compared, too.
+//! Every program has a `means` block, so that its generated body is compared with the meaning, too.
 //!
-//! Invariant: 0 is the simplest choice everywhere, and of sizes the one that the tile divides.
+//! Invariant: a random number of 0 selects the simplest choice everywhere, and among extents one
+//! that the tile divides. Simplifying a program that fails makes its numbers smaller.
 
 use carbyne_atoms::Arch;
 use carbyne_simulate::Inputs;

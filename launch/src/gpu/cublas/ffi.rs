@@ -1,4 +1,5 @@
-//! The functions of cuBLAS that are used here. They are looked up when the libraries are opened.
+//! Declares the functions of cuBLAS that this crate calls. They are looked up when the libraries
+//! are opened.
 //!
 //! `cudarc` also binds them, but its loader takes no path, and panics if a library or a function is
 //! missing.

@@ -1,4 +1,4 @@
-//! The search for cuBLAS.
+//! Searches the machine for the library cuBLAS.
 //!
 //! If `CARBYNE_CUBLAS` is set, only the file or folder that it names is used. Otherwise the order
 //! is: the toolkit at `CUDA_PATH` or `CUDA_HOME`; `/usr/local/cuda`; NVIDIA's wheels in the Python

@@ -1,8 +1,10 @@
-//! An example of a compiler that generates kernels with carbyne: the compiler knows shapes, carbyne
-//! knows GPUs.
+//! An example of a compiler that generates kernels with carbyne: the compiler states shapes, and
+//! carbyne chooses layouts and instructions for a GPU.
 //!
 //! `outside-compiler M N K` builds a matrix product of these extents, decomposes it for sm_80,
 //! executes the result on its own numbers, and prints CUDA C++ with the launch configuration.
+//!
+//! The package is outside of the workspace, so that it depends on carbyne as other projects do.
 
 use carbyne_embed::build::{Builder, statements::word};
 use carbyne_embed::{

@@ -1,4 +1,5 @@
-//! A library of flat layouts: evaluation, coalescing, complements.
+//! An example of a library that others might write and test with carbyne: flat layouts with
+//! evaluation, coalescing and complements.
 
 /// A layout: a list of extents and strides, the first of which varies fastest.
 #[derive(Clone, Debug, PartialEq, Eq)]

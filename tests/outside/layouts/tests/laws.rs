@@ -1,4 +1,5 @@
-//! Tests that the laws of layout algebra hold for the library, and that they detect 32-bit indices.
+//! Tests the library with carbyne's property tests of layout algebra. They hold for the library,
+//! and they detect a variant with 32-bit indices, which overflow.
 
 use carbyne_ir::kit::suite::{self, Settings, Verdict};
 use carbyne_ir::kit::{Answer, Bounds, LayoutLike, layout_laws};
