@@ -1,4 +1,6 @@
-//! Converts a report of the checker to errors and warnings.
+//! Converts a report of the synchronization checker to errors and warnings. Each missing order
+//! becomes an error with both accesses and the statement that would order them; accesses that the
+//! checker cannot decide become warnings.
 
 use crate::lines;
 use carbyne_ir::ast::SyncOp;

@@ -3,8 +3,8 @@
 //! [`simulate`] runs a resolved program and compares the results with the meanings of its specs. It
 //! returns a report, or the first error with the element, the thread and the lines of text: a wrong
 //! result, a race, a missing wait. Programs are therefore checked without a GPU. The simulator
-//! executes specs and layouts; it does not read CUDA text. The sections below describe the semantics
-//! completely: a second implementation needs nothing else.
+//! executes specs and layouts; it does not read CUDA text. The sections below describe the
+//! semantics completely: a second implementation needs nothing else.
 //!
 //! # Threads
 //! A kernel is a top-level spec `<<<#grid, #threads>>>`. It has one block for each element of

@@ -1,4 +1,5 @@
-//! Small programs, correct and wrong, with the code of each error.
+//! Tests small programs with barriers, roles, loops and copies, each in a correct and in wrong
+//! versions with the code of the error.
 
 use crate::support::{bad, bad_with, good, run, unverified};
 use carbyne_ir::diag::Code;
