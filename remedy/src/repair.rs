@@ -1,6 +1,6 @@
 //! Finds fixes for errors of synchronization: tries changes of a few tokens near each error, such
-//! as a barrier, another parity or a wait. The first change that removes the errors becomes the
-//! edits of the error.
+//! as a barrier, a wait or another parity. The edits of the error itself are kept if they reduce
+//! the number of errors; any other change is a guess and must leave no error.
 
 use crate::lines;
 use carbyne_ir::ast::visit::{Part, Step, Walk, parts};

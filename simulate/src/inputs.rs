@@ -11,15 +11,15 @@
 //!   elements are the starts of parts of about equal size, some of them empty; with one seed in
 //!   four, one part contains everything. Where floats affect decisions of the program
 //!   ([`Decisions`](crate::Decisions)), some of them are chosen differently:
-//!   - Of the compared floats, one in eight is 0, -0, 1, -1, or a literal of a comparison or twice
-//!     that literal, if the type can hold it. Half of these are at equal coordinates in tensors of
-//!     one shape, so that they are equal. No divisor is 0.
+//!   - Among the compared floats, one in eight is 0, -0, 1, -1, or a literal of a comparison or
+//!     twice that literal, if the type can hold it. Half of these are at equal coordinates in
+//!     tensors of one shape, so that they are equal. No divisor is 0.
 //!   - For an extreme along some modes, the extreme of each row is at a different coordinate, with
 //!     a magnitude above 1: in the first rows at the ends of the modes and next to powers of two,
 //!     in the following rows at each coordinate in turn. One row in eight has no number with the
 //!     sign of its extreme, so that an extreme that starts from 0 fails. One row in four contains a
 //!     number of the other sign with a larger magnitude.
-//!   - Of the arguments of an exponential, one in sixteen is eight times as large. If the argument
+//!   - One in sixteen of the arguments of an exponential is eight times as large. If the argument
 //!     is the difference to the largest number of a row, one row in sixteen is instead higher, and
 //!     one lower, by 100 divided by the scale factor of the program.
 //! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 if unsigned) in every type. Products are at

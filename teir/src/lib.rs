@@ -31,8 +31,8 @@
 //! # }
 //! ```
 //!
-//! Invariant: it stands on the public interface of `carbyne-embed` alone. Invariant: no input makes
-//! it panic, overflow or run without bound; errors are [`Violations`].
+//! Invariant: it stands on the public interface of `carbyne-embed` alone.
+//! Invariant: no input makes it panic, overflow or run without bound; errors are [`Violations`].
 
 mod check;
 mod compare;

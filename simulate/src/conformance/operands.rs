@@ -1,6 +1,5 @@
-//! Generates operands for the probe of an atom. They differ from lane to lane and from value to
-//! value, so that a device that exchanges lanes or values, or computes another function, gives
-//! another result.
+//! Generates operands for the probe of an atom. They distinguish lanes, values and functions: a
+//! device that exchanges lanes or values, or computes another function, gives another result.
 //!
 //! An element is a function of the operand's name, the block and the element's number in its tile,
 //! so that threads that hold one element agree on it.

@@ -1,5 +1,5 @@
-//! Tests small programs with barriers, roles, loops and copies, each in a correct and in wrong
-//! versions with the code of the error.
+//! Tests small programs with barriers, roles, loops, copies and atoms: correct ones, and wrong ones
+//! with the code of each error.
 
 use crate::support::{bad, bad_with, good, run, unverified};
 use carbyne_ir::diag::Code;

@@ -3,8 +3,8 @@
 //!
 //! Invariant: every description gives a program, which may be empty. A choice selects its operand
 //! by counting the operands that fit, and a step without fitting operands is skipped. Shrinking,
-//! which removes steps and lowers numbers, therefore needs no knowledge of programs. Invariant: 0
-//! is the simplest choice everywhere.
+//! which removes steps and lowers numbers, therefore needs no knowledge of programs.
+//! Invariant: 0 is the simplest choice everywhere.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
