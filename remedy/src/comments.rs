@@ -1,5 +1,6 @@
-//! Comments on synchronization statements: which accesses each statement orders, according to the
-//! certificates of a report.
+//! Writes comments on synchronization statements: which accesses each statement orders, for example
+//! `orders: what line 71 copies to %a, before line 83 multiplies it`. They follow the certificates
+//! of a report, which are the proofs of the order.
 
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};

@@ -1,4 +1,6 @@
-//! Converts a report of the checker to errors and warnings.
+//! Converts a report of the synchronization checker to errors and warnings. A missing order becomes
+//! an error with both accesses and the statement that would order them. Faults that are certain,
+//! such as the misuse of an mbarrier, become errors, too; what is undecided becomes a warning.
 
 use crate::lines;
 use carbyne_ir::ast::SyncOp;

@@ -1,4 +1,5 @@
-//! Edits that insert lines before or after statements.
+//! Makes edits that insert lines before or after statements, with the indentation of the text
+//! around. The fixes of errors are such edits.
 
 use carbyne_ir::diag::Edit;
 use carbyne_ir::span::Span;

@@ -1,5 +1,6 @@
-//! Finds fixes for errors: tries changes of a few tokens near each error. The first change that
-//! reduces the number of errors becomes the help of the error.
+//! Finds fixes for errors of synchronization: tries changes of a few tokens near each error, such
+//! as a barrier, a wait or another parity. The edits of the error itself are kept if they reduce
+//! the number of errors; any other change is a guess and must leave no error.
 
 use crate::lines;
 use carbyne_ir::ast::visit::{Part, Step, Walk, parts};

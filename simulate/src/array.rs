@@ -1,6 +1,7 @@
-//! Arrays in files of numpy's `.npy` format, versions 1 to 3, C and Fortran order.
+//! Reads and writes arrays in NumPy's `.npy` format, versions 1 to 3, in C and Fortran order. The
+//! inputs of a run come from such files, and its outputs go to them.
 //!
-//! Elements are bits of the tensor's scalar type, row-major. Types that numpy lacks are stored as
+//! Elements are bits of the tensor's scalar type, row-major. Types that NumPy lacks are stored as
 //! integers of their width: bf16 as `u2`, the 8-bit floats as `u1`; integers below 8 bits as `i1`
 //! or `u1`, checked against their range; tf32 as `f4`. Only little-endian files can be read.
 //!

@@ -1,6 +1,6 @@
-//! Decisions of a program that depend on its inputs: comparisons, extremes, and functions that
-//! overflow, as far as the meanings of the kernels show them. The generated inputs test these
-//! decisions ([`crate::inputs`]).
+//! Finds the decisions of a program that depend on its inputs: comparisons, extremes, and functions
+//! that overflow, as far as the meanings of the kernels show them. Uniform random inputs rarely
+//! test such decisions; the generated inputs do ([`crate::inputs`]).
 
 use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use carbyne_ir::program::{Means, MeansInput, MeansOp, Operand, Program, Spec, TensorId};

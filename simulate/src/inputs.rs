@@ -1,30 +1,31 @@
-//! The contents of global memory before a program runs.
+//! Provides the contents of global memory before a program runs: the arrays of the caller, and
+//! generated elements for all other tensors.
 //!
-//! Every element is a function of the seed, the tensor's name and the element's number in its
-//! logical shape (column-major). Strides have no influence: a transposed layout holds an equal
-//! matrix. Nothing is stored.
+//! Every generated element is a function of the seed, the tensor's name and the element's number in
+//! its logical shape (column-major). Strides have no influence: a transposed layout holds an equal
+//! matrix. Nothing is stored; elements are computed when they are read.
 //! - [`Inputs::Seed`]: floats are uniform in [-1, 1), rounded to their type; integers are from -2
 //!   to 2 (0 to 3 if unsigned), as far as the type allows. A float that is passed by value, such as
 //!   a scale or an epsilon, lies in [0, 1). If a tensor declares a range of its integers, they are
-//!   spread over that range. If a tensor splits a number, its elements are the starts of parts of
-//!   about equal size, some of them empty; with one seed in four, one part contains everything.
-//!   Where floats affect decisions of the program ([`Decisions`](crate::Decisions)), some of them
-//!   are chosen differently:
-//!   - Of the compared floats, one in eight is 0, -0, 1, -1, or a literal of a comparison or twice
-//!     that literal, if the type can hold it. Half of these are at equal places in tensors of one
-//!     shape, so that they are equal. No divisor is 0.
-//!   - For an extreme along some modes, the extreme of each row is at a different place, with a
-//!     magnitude above 1: in the first rows at the ends of the modes and next to powers of two, in
-//!     the following rows at each place in turn. One row in eight has no number with the sign of
-//!     its extreme, so that an extreme that starts from 0 fails. One row in four contains a number
-//!     of the other sign with a larger magnitude.
-//!   - Of the arguments of an exponential, one in sixteen is eight times as large. If the argument
+//!   spread over that range. If a tensor splits a number (`%offsets:[G + 1].i32.GL splits T`), its
+//!   elements are the starts of parts of about equal size, some of them empty; with one seed in
+//!   four, one part contains everything. Where floats affect decisions of the program
+//!   ([`Decisions`](crate::Decisions)), some of them are chosen differently:
+//!   - Among the compared floats, one in eight is 0, -0, 1, -1, or a literal of a comparison or
+//!     twice that literal, if the type can hold it. Half of these are at equal coordinates in
+//!     tensors of one shape, so that they are equal. No divisor is 0.
+//!   - For an extreme along some modes, the extreme of each row is at a different coordinate, with
+//!     a magnitude above 1: in the first rows at the ends of the modes and next to powers of two,
+//!     in the following rows at each coordinate in turn. One row in eight has no number with the
+//!     sign of its extreme, so that an extreme that starts from 0 fails. One row in four contains a
+//!     number of the other sign with a larger magnitude.
+//!   - One in sixteen of the arguments of an exponential is eight times as large. If the argument
 //!     is the difference to the largest number of a row, one row in sixteen is instead higher, and
 //!     one lower, by 100 divided by the scale factor of the program.
 //! - [`Inputs::Ints`]: integers from -2 to 2 (0 to 3 if unsigned) in every type. Products are at
 //!   most 4 in magnitude, so a sum over k is exact in f16 up to k = 512, in bf16 up to 64, in f32
-//!   up to 2^22. Extremes of rows are 3 and -3, at the places described above; in rows of one sign,
-//!   they are -1 and 1 among numbers of 2 to 4.
+//!   up to 2^22. Extremes of rows are 3 and -3, at the coordinates described above; in rows of one
+//!   sign, they are -1 and 1 among numbers of 2 to 4.
 //!
 //! Tensors that a program only writes begin undefined, so a read of them is an error.
 

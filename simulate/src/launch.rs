@@ -1,4 +1,6 @@
-//! Runs the kernels of a program one after the other.
+//! Runs the kernels of a program one after the other, and writes the report. For each kernel it
+//! chooses the blocks that run, merges their writes into the caller's tensors, and compares the
+//! results.
 //!
 //! Blocks run in parallel and do not see each other's writes. Nothing orders blocks, so two blocks
 //! that access one element, at least one of them with a write, are a race. Results do not depend on

@@ -1,17 +1,18 @@
 //! Executes carbyne programs on the CPU, thread by thread. This defines the semantics of the IR.
 //!
 //! [`simulate`] runs a resolved program and compares the results with the meanings of its specs. It
-//! returns a report, or the first error with the element, the thread and the lines of text. The
-//! simulator executes specs and layouts; it does not read CUDA text. The sections below describe
-//! the semantics completely: a second implementation needs nothing else.
+//! returns a report, or the first error with the element, the thread and the lines of text: a wrong
+//! result, a race, a missing wait. Programs are therefore checked without a GPU. The simulator
+//! executes specs and layouts; it does not read CUDA text. The sections below describe the
+//! semantics completely: a second implementation needs nothing else.
 //!
 //! # Threads
 //! A kernel is a top-level spec `<<<#grid, #threads>>>`. It has one block for each element of
 //! `#grid`, and each block has one thread for each element of `#threads`. The threads of the
-//! innermost enclosing spec execute a statement: all levels of its thread tensor, without the
-//! threads that enclosing conditions and loops made inactive. Each thread evaluates `if` and `for`
-//! for itself. A thread whose condition fails, or whose loop has ended, is inactive until the other
-//! threads have finished the body.
+//! innermost enclosing spec execute a statement: all levels of its thread tensor (each bracket of
+//! `[4].[32].thread` is a level), without the threads that enclosing conditions and loops made
+//! inactive. Each thread evaluates `if` and `for` for itself. A thread whose condition fails, or
+//! whose loop has ended, is inactive until the other threads have finished the body.
 //!
 //! The *group* of a spec is the innermost level of its thread tensor; outer levels repeat the
 //! group. `[4].[32]` is four groups of 32 threads. `.scalar()`, or a tensor without levels, makes

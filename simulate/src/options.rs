@@ -1,4 +1,5 @@
-//! Options of a run.
+//! The options of a run of the simulator: its inputs and symbols, the blocks that run, the limit of
+//! steps, the schedule, and what is compared.
 
 use crate::array::Array;
 use crate::decisions::Decisions;

@@ -1,4 +1,5 @@
-//! Scalars packed into bytes, in the layout of device memory.
+//! Reads and writes scalars in bytes as the memory of a device has them. Scalars smaller than a
+//! byte are packed: two `i4` share a byte, the first in the lower bits.
 
 use carbyne_ir::scalar::Scalar;
 

@@ -1,4 +1,5 @@
-//! The results of a run.
+//! The results of a run of the simulator: for each kernel, what ran and what was compared, and the
+//! counts of its statements; and the caller's tensors.
 
 use crate::array::Array;
 use crate::num::decode;

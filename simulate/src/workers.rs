@@ -1,4 +1,4 @@
-//! The threads on which blocks run in parallel.
+//! Provides the threads on which the blocks of a kernel run in parallel.
 //!
 //! By default there is one thread for each core; `RAYON_NUM_THREADS` sets another number, and the
 //! machine may not be able to start so many. A caller within a rayon pool keeps its pool. Results

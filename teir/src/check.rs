@@ -1,4 +1,10 @@
-//! Well-formedness and the rules R1 to R3, and decisions where the specification is silent.
+//! Checks that an operation of TEIR is well formed. Where the specification leaves something open,
+//! such as strides of an output by which two elements are one, it decides; `README.md` gives the
+//! reasons.
+//!
+//! - R1: a primitive on output tiles needs an axis of the tile (`prim`).
+//! - R2: a GEMM has one `prim` axis of each of M, N and K.
+//! - R3: a BRGEMM has one `prim` axis of each of M and N, and two of K.
 
 use crate::record::{Axis, Dim, Exec, First, Last, Main, Operation, Primitives, Tensor};
 use crate::violation::{Code, Field, Place, Violation, Violations};

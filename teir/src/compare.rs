@@ -1,5 +1,6 @@
-//! A program held to the semantics of its operation: both are executed on the same small integers,
-//! of which sums and products are exact.
+//! Compares a program with the operation of TEIR that it was lowered from: both are executed on the
+//! same small integers, of which sums and products are exact. The program may be decomposed
+//! further.
 
 use crate::check::Checked;
 use crate::lowered::{Lowered, NAME, refused};

@@ -1,4 +1,4 @@
-//! Lowering to the kernel level: one spec that says what the operation computes.
+//! Lowers an operation of TEIR to the kernel level: one spec that says what the operation computes.
 //!
 //! `decompose` then chooses tiles, loops and threads. The tile of the schedule becomes the pin
 //! `tile=` where strategies can keep it; the traversal becomes nothing, since no result depends on
@@ -6,8 +6,8 @@
 //!
 //! - Axes of one role that are contiguous in all of their tensors are merged.
 //! - A product has a mode for rows, one for columns and one for K. Rows are the merged axes that
-//!   hold the prim M axis; all other C, M and N axes are batches. A batch along which a tensor does
-//!   not vary has stride 0 there. Several K axes are one hierarchical mode.
+//!   hold the `prim` M axis; all other C, M and N axes are batches. A batch along which a tensor
+//!   does not vary has stride 0 there. Several K axes are one hierarchical mode.
 //! - Without a product each axis is a mode.
 
 use crate::check::Checked;

@@ -1,10 +1,15 @@
-//! TEIR, the Tiled Execution IR, as a front end of carbyne.
+//! Reads, checks, executes and lowers operations of TEIR, the Tiled Execution IR: this crate is a
+//! front end of carbyne for that IR.
 //!
-//! An [`Operation`] is a schedule (axes with roles, ways to execute, sizes and strides) and the
-//! primitives that it applies to tiles. It is read from JSON or a text, checked
-//! ([`Operation::check`]), executed by the words of its specification ([`execute`]), and lowered to
-//! a program of carbyne: with its tiles and loops ([`lower`]), or to a spec whose tiles and loops
-//! carbyne finds ([`lower_to_spec`]).
+//! An [`Operation`] is a schedule and the primitives that it applies to tiles. The schedule is a
+//! list of axes. Each has a role (M, N or K of a product, or C for a batch), an execution (`seq`:
+//! one iteration after the other, `shared`: in parallel, `prim`: inside of the tile), a size and a
+//! stride for each tensor. Primitives are, for example, `Zero` at the first access of an output
+//! tile, `GEMM` at each, and `ReLU` at the last.
+//!
+//! An operation is read from JSON or a text, checked ([`Operation::check`]), executed by the words
+//! of TEIR's specification ([`execute`]), and lowered to a program of carbyne: with its tiles and
+//! loops ([`lower`]), or to a spec whose tiles and loops carbyne finds ([`lower_to_spec`]).
 //!
 //! ```
 //! use carbyne_teir::Operation;

@@ -1,4 +1,6 @@
-//! An operation as a program, and where the elements of its tensors lie.
+//! Holds the program to which an operation of TEIR was lowered, and computes where a caller of its
+//! kernel finds the elements of each tensor: the program may declare other modes than the
+//! operation.
 
 use crate::record::Tensor;
 use crate::violation::{Code, Place, Violation};

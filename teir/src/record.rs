@@ -1,4 +1,5 @@
-//! The records of the specification, as JSON has them.
+//! Defines the records of TEIR's specification (operation, schedule, axis, primitives) with the
+//! names that they have in JSON, and reads and writes that JSON.
 
 use crate::violation::{Code, Field, Place, Violation, Violations};
 use carbyne_embed::Scalar;

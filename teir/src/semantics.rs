@@ -1,5 +1,6 @@
-//! Execution by the words of the specification: the axes that are not prim are traversed in their
-//! order, and primitives are applied to the tiles that each iteration accesses.
+//! Executes an operation of TEIR by the words of TEIR's specification: the axes that are not `prim`
+//! are traversed in their order, and primitives are applied to the tiles that each iteration
+//! accesses. Kernels are compared with this execution ([`crate::compare()`]).
 
 use crate::check::Checked;
 use crate::record::{Axis, DataType, Dim, Exec, First, Last, Main, Tensor};

@@ -1,4 +1,5 @@
-//! The short text: a line for each primitive, a line for each axis.
+//! Reads and writes the short text of an operation of TEIR, for people: a line for each primitive,
+//! a line for each axis.
 //!
 //! ```text
 //! data_type FP32

@@ -1,14 +1,16 @@
-//! Lowering to the tile level: one kernel with the tiles, loops and blocks of the schedule.
+//! Lowers an operation of TEIR to the tile level: one kernel with the tiles, loops and blocks of
+//! the schedule.
 //!
-//! - A tensor has a mode for each axis that is not prim, with its stride, then the modes of its
-//!   tile. The two K axes of a BRGEMM are one hierarchical mode, so that it is one `MatMul`.
-//! - Shared axes are the grid, outside of all loops. A block then owns its output tiles, unless the
-//!   axis is a K: which accesses of a tile come first and last, and in which order products are
+//! - A tensor has a mode for each axis that is not `prim`, with its stride, then the modes of its
+//!   tile. A BRGEMM, a sum of products of matrices, has two `prim` K axes; they are one
+//!   hierarchical mode, so that it is one `MatMul`.
+//! - `shared` axes are the grid, outside of all loops. A block then owns its output tiles, unless
+//!   the axis is a K: which accesses of a tile come first and last, and in which order products are
 //!   added, stays as it was.
-//! - Seq axes are loops in their order. Where the loops along K are the innermost ones the tile
+//! - `seq` axes are loops in their order. Where the loops along K are the innermost ones the tile
 //!   stays in registers; else each iteration loads it and stores it, and the primitives of first
 //!   and last accesses stand under conditions.
-//! - Along a shared K axis blocks add to the output (`Move.add`), where nothing is to happen at
+//! - Along a `shared` K axis blocks add to the output (`Move.add`), where nothing is to happen at
 //!   first and last accesses.
 //! - Without a product each element is written once: of copies along K only the last one stays, and
 //!   no primitive of first and last accesses depends on K. So there are no loops along K.

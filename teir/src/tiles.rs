@@ -1,4 +1,6 @@
-//! Tiles of operations: their modes, their extents, and the threads that hold them.
+//! Chooses the tiles of the kernel for an operation of TEIR: their modes, their extents, and the
+//! number of threads that hold them. It refuses an operation whose tiles or grid no kernel can
+//! have.
 
 use crate::check::Checked;
 use crate::record::{Axis, Dim, Exec, First, Last, Main, Tensor};

@@ -1,4 +1,5 @@
-//! Violations of an operation: each has a code, a place, a finding, a wish and a help.
+//! Describes violations: each thing that is wrong with an operation of TEIR, by a code, the place
+//! in the operation, what was found, what was wanted, and a help.
 
 use std::fmt;
 

@@ -1,5 +1,6 @@
-//! Random programs for tests and fuzzing: modules in the text format ([`generate`]), and programs
-//! of several operations with a check that decomposition preserves their meaning ([`gate`]).
+//! Generates random programs for tests and fuzzing: modules in the text format ([`generate`]), and
+//! programs of several operations with a check that decomposition preserves their meaning
+//! ([`gate`]).
 //!
 //! Invariant: other crates use this crate in their tests only.
 

@@ -1,4 +1,5 @@
-//! The errors of reading and making arrays.
+//! The reasons why a file or a list of numbers is not an array for a tensor: for example, the file
+//! holds f64 and the tensor f16.
 
 use carbyne_ir::scalar::Scalar;
 use thiserror::Error;

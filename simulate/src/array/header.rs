@@ -1,4 +1,6 @@
-//! The header of a `.npy` file: a Python dictionary with three keys, each once.
+//! Parses the header of a `.npy` file, such as
+//! `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. It is a Python dictionary with
+//! these three keys, each once, in any order.
 
 use super::error::ArrayError;
 

@@ -1,4 +1,6 @@
-//! Compares the results of a device with those of the simulator.
+//! Compares the results of a device with those of the simulator, element by element, after both
+//! have executed the probe of an atom. It counts the wrong elements and describes the first few:
+//! block, thread, value, coordinates and, for an elementwise function, operands.
 
 use super::{Arrays, Case, Data, is_exact, keeps_bits, only_read};
 use crate::denote::{Computed, Meaning, tolerance};

@@ -1,7 +1,8 @@
-//! Operands that distinguish lanes, values and functions.
+//! Generates operands for the probe of an atom. They distinguish lanes, values and functions: a
+//! device that exchanges lanes or values, or computes another function, gives another result.
 //!
-//! A value is a function of the operand's name, the block and the element of its tile, so that
-//! threads that hold one element agree on it.
+//! An element is a function of the operand's name, the block and the element's number in its tile,
+//! so that threads that hold one element agree on it.
 
 use super::{Arrays, Case, Data};
 use crate::array::Array;

@@ -1,5 +1,5 @@
-//! Numbers without rounding, each with the scale to which errors of binary64 are relative, and the
-//! functions that compute both for each kind of step.
+//! Computes numbers without rounding, each with the scale to which errors of binary64 are relative,
+//! for each kind of step of a meaning. By the scale, a wrong number is told from a rounding error.
 
 use super::pointwise;
 use super::region::{Axis, Region};

@@ -1,4 +1,5 @@
-//! Meanings of specs: plain loops over logical coordinates, in binary64.
+//! Evaluates the meanings of specs by plain loops over coordinates, in binary64. These results are
+//! the reference with which the results of bodies and of devices are compared.
 //!
 //! Elements are numbered column-major over an operand's modes. A MatMul is C\[m,n\] += Σ_k
 //! A\[m,k\]·B\[k,n\]; at rank 3, the batch l is the first mode of all three operands. An input of a

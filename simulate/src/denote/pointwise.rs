@@ -1,4 +1,5 @@
-//! The pointwise functions and reductions of meanings, in binary64.
+//! Computes the pointwise functions and the reductions of meanings, in binary64. Results have equal
+//! bits on every machine.
 
 use crate::num::{decode_int, int_range, truncate};
 use carbyne_ir::ast::{BinaryOp, ReduceOp, UnaryOp};

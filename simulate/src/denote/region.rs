@@ -1,6 +1,6 @@
 //! Regions: the parts of tensors on which a meaning is evaluated. A region is the product of a set
 //! of indices for each mode. Tiles, rows, and intersections of selected rows and columns are
-//! regions.
+//! regions. To compare a part of an output, only what it needs is computed.
 
 use std::sync::Arc;
 

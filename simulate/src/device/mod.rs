@@ -1,5 +1,6 @@
-//! The memory of a real device: its contents before a program runs, and the comparison of its
-//! contents with the meanings of the specs afterwards.
+//! Checks the run of a program on a real device: provides the contents of the device's memory
+//! before the run, and compares the contents afterwards with the meanings of the specs. The
+//! commands `carbyne run`, `bench` and `tune` use it.
 //!
 //! A [`Trial`] provides every tensor of the caller as bytes, equal to the inputs of
 //! [`crate::simulate`] with equal options. The caller runs the kernels and returns bytes.
@@ -7,9 +8,10 @@
 //! it, and [`Trial::advance`] makes them the memory before the next kernel. Specs with a specific
 //! kind (not `Spec`) have the tolerances of the simulator. A `means` block states the result
 //! without rounding, the shadow. A device may differ from it by an error that follows from the
-//! types and the number of operations (`plan/rounding.rs`), relative to the scale. A kernel without
-//! a meaning is compared with the results of the simulator, for as many blocks as run in some
-//! seconds, with an equal tolerance relative to the tensor's largest element.
+//! types and the number of operations (`plan/rounding.rs`), relative to the scale: the sum of the
+//! magnitudes that are added. A kernel without a meaning is compared with the results of the
+//! simulator, for as many blocks as run in some seconds, with an equal tolerance relative to the
+//! tensor's largest element.
 //!
 //! Scalars are little-endian. Scalars smaller than a byte are packed, the first in the lowest bits.
 //! Undefined elements, and gaps between elements, are filled with [`POISON`]: a NaN in every

@@ -1,4 +1,5 @@
-//! Selects the elements of an output that are compared.
+//! Selects the elements of an output that are compared after a run on a device, because a
+//! comparison of all elements may take too long.
 //!
 //! An element may need many multiply-adds and the reading of rows and columns. Therefore indices
 //! are selected along each mode, and all their intersections are compared. The indices are

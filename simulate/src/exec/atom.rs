@@ -1,4 +1,5 @@
-//! Executes a bound atom: gathers its tiles from the lanes, computes, and scatters the results.
+//! Executes a leaf with an atom: gathers the atom's tiles from the views of the lanes, computes,
+//! and scatters the results. It also checks the alignment of addresses and counts bank conflicts.
 
 use super::deviation::Rounds;
 use super::errors::{self, ElementAccess};

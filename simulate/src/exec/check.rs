@@ -1,4 +1,5 @@
-//! Compares the body of a spec with the meaning of the spec.
+//! Compares the body of a spec inside a kernel with the meaning of the spec, so that an error names
+//! the innermost spec that is wrong. (`kernel_results.rs` compares complete kernels.)
 //!
 //! The reference is computed when the body begins, from all earlier writes of all threads of the
 //! block, whether or not the reader may see them yet (other code detects races). When the body

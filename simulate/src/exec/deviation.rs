@@ -1,4 +1,5 @@
-//! Measures the distance between the results of a statement and their shadows.
+//! Measures the distance between the results of a statement and their shadows (the results without
+//! rounding), and counts the comparisons that rounding has changed. The report shows both.
 
 use super::{Near, Runner};
 use crate::num::{decode, ulp};

@@ -1,5 +1,5 @@
-//! Errors of a run: converts failed accesses and waits into diagnostics that name the element, the
-//! thread and the lines.
+//! Converts failed accesses and waits of a run into diagnostics that name the element, the thread
+//! and the lines.
 
 use crate::index::BadIndex;
 use crate::plan::{Checked, Kernel, Mask, SharedBuffer, Site, Space};

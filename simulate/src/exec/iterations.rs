@@ -1,4 +1,5 @@
-//! Finds the loop iteration in which an access was made.
+//! Finds the loop iteration in which an access was made, so that the error about it can say
+//! `k = 3, i = 0`.
 //!
 //! The loop variables of the access that failed are known. For the earlier access of a race, only
 //! the number of its statement's execution is known: the block runs again, exactly as before, up to

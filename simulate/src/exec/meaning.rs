@@ -1,11 +1,12 @@
-//! Executes a leaf without an atom by its meaning, group by group.
+//! Executes a leaf without an atom by its meaning, group by group. Texts in which atoms are still
+//! open can therefore run.
 //!
 //! All groups read before any of them writes. An operand in memory is one view for the whole group.
 //! Registers belong to a distributed tensor, or to a thread that is a group of its own.
 //!
 //! No thread of a group of several warps is assigned to each element of memory. If an operand is
 //! distributed and the spec works element by element, the owner of the element accesses it;
-//! otherwise the *collective* does (see [`crate::state::race`]).
+//! otherwise the *collective*, an agent of its own, does (see [`crate::state::race`]).
 
 use super::Runner;
 use super::deviation::Rounds;

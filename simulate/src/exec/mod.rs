@@ -1,4 +1,4 @@
-//! Runs the blocks of a cluster.
+//! Executes the statements of a kernel in the blocks of a cluster, which run side by side.
 //!
 //! Threads at one statement execute it together ([`converged`]). Among several converged sets, the
 //! set that is farthest behind runs next ([`schedule`]), so execution follows the order of the text

@@ -1,5 +1,6 @@
-//! Describes the wrong elements of a tensor: their number, a common property, and a picture in
-//! text.
+//! Describes the wrong elements of a tensor for the error about a wrong result: their number, a
+//! common property, and a picture in text. `64 of 4096 elements are wrong: all of [0..8, 0..8]`
+//! points to a tile, every n-th column to a wrong stage or mask.
 
 use crate::plan::coordinates;
 

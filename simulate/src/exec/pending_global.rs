@@ -1,5 +1,5 @@
 //! Records the elements of global memory that asynchronous copies use from their issue to their
-//! completion.
+//! completion. An access of a thread to such an element in that time is an error.
 
 use super::Runner;
 use super::errors::{self, ElementAccess};

@@ -1,4 +1,5 @@
-//! Sums of products, generic over the arithmetic.
+//! Adds the products of matrices to sums, with an arithmetic that the caller passes: that of an
+//! instruction on values, or that of shadows.
 
 /// Adds products to the sums of each column, in the order of k. There are l batches; `rows` counts
 /// the rows of all batches.

@@ -1,5 +1,6 @@
-//! Random schedules: which converged set runs next, where warps diverge, and when asynchronous
-//! copies arrive.
+//! Draws random schedules: which converged set runs next, where warps diverge, and when
+//! asynchronous copies arrive. A program that is correct under the order of the text only may fail
+//! under them.
 //!
 //! Invariant: a schedule depends on the seed and the block only.
 

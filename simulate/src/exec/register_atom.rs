@@ -1,6 +1,7 @@
-//! Executes atoms of one thread that access only the thread's own registers. Most statements of a
-//! kernel without tensor cores are such atoms. No other thread sees these registers, so each thread
-//! reads, computes and writes before the next thread does.
+//! Executes atoms of one thread that access only the thread's own registers, a fast path of
+//! [`super::atom`]. Most statements of a kernel without tensor cores are such atoms. No other
+//! thread sees these registers, so each thread reads, computes and writes before the next thread
+//! does.
 //!
 //! Invariant: errors, such as an undefined register or an index beyond 64 bits, are not reported
 //! here. [`super::atom`] executes the leaf again and reports the error.

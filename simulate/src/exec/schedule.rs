@@ -1,4 +1,6 @@
-//! The order in which converged sets run, and the effect of each statement on a set.
+//! Chooses the converged set (threads that execute a statement together) that runs next, and
+//! executes its statement: control flow and barriers here, leaves and other synchronization by
+//! other modules.
 //!
 //! Among the sets that can continue, the set that is farthest behind runs, unless the schedule is
 //! random. Invariant: a set that needs other threads waits only while some of them are behind it.

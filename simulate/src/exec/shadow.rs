@@ -1,5 +1,5 @@
-//! The shadows of results of instructions: the instruction's function of the operands' shadows, in
-//! binary64, without rounding to any type. See [`crate::state::Value`].
+//! Computes the shadows of results of instructions: the instruction's function of the operands'
+//! shadows, in binary64, without rounding to any type. See [`crate::state::Value`].
 //!
 //! Shadows of integers stay within their types; a cast from a float to an integer rounds the
 //! shadow.

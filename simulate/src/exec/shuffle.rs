@@ -1,4 +1,5 @@
-//! Shuffles: the exchange of registers between the lanes of a group, within a warp.
+//! Executes shuffles (`Shfl`) without an atom: each lane of a group within a warp receives the
+//! registers of another lane.
 
 use super::Runner;
 use super::arith::source_lane;

@@ -1,4 +1,6 @@
-//! Synchronization statements: groups of copies, mbarriers, and the barrier of a cluster.
+//! Executes synchronization statements: commits and waits of groups of asynchronous work,
+//! mbarriers, the barrier of a cluster, fences, and the transfer of registers between warps. If
+//! waits can never end, it reports what is missing.
 
 use super::Runner;
 use super::converged::ConvergedSet;

@@ -1,4 +1,6 @@
-//! Postfix code of an integer expression, and its evaluation.
+//! Represents an integer expression as postfix code (steps on a stack of integers), and evaluates
+//! it. Each index of a kernel is compiled to such code once, because threads evaluate it at every
+//! access.
 
 use crate::plan::Mask;
 

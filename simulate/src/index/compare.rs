@@ -1,4 +1,5 @@
-//! Comparisons of indices.
+//! Evaluates comparisons of two indices, such as `k + 1 < 8` in `if (k + 1 < 8) { .. }`, for each
+//! thread.
 
 use super::Index;
 use super::code::{BadIndex, Env};

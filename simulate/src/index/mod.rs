@@ -1,9 +1,9 @@
-//! Index expressions, compiled for evaluation by every thread of a block.
+//! Compiles index expressions, so that every thread of a block evaluates them in little time.
 //!
-//! An expression of the program's arena becomes an [`Index`] with three parts: a part that is
-//! uniform for all threads (constants, the block, loop variables), a part that depends only on the
-//! thread, tabulated once for the kernel, and the rest, evaluated for each thread. Most addresses
-//! have no rest.
+//! An expression of the program becomes an [`Index`] with three parts: a part that is uniform for
+//! all threads (constants, the block, loop variables), a part that depends only on the thread,
+//! tabulated once for the kernel, and the rest, evaluated for each thread. Most addresses have no
+//! rest.
 //!
 //! Invariant: an index that exceeds 64 bits or divides by a number below 1 is an error
 //! ([`BadIndex`]), never a wrapped number.

@@ -1,4 +1,5 @@
-//! Sizes: extents and strides with known symbols, of tensors that may have no elements.
+//! Computes the extents and strides of a tensor from the values of its symbols. In contrast to a
+//! layout, an extent may be 0: `[M,64]` has no elements if a launch passes `M = 0`.
 
 use carbyne_ir::expr::{Dim, ExprArena, VarId};
 use carbyne_ir::layout::{Layout, LayoutError};

@@ -1,4 +1,4 @@
-//! Fused multiply-add with one rounding, for every scalar type.
+//! Computes a fused multiply-add with one rounding, for every scalar type.
 //!
 //! For the 16-bit and 8-bit floats the product of two values is exact in binary64, but the sum need
 //! not be, and rounding it twice can go wrong: a sum that binary64 rounds onto a tie is then

@@ -1,4 +1,5 @@
-//! Small binary floating-point formats, and rounding into them from binary64.
+//! Describes small binary floating-point formats, such as f16 and e4m3, and rounds numbers in
+//! binary64 into them.
 //!
 //! Invariant: [`Format::encode`] rounds once, to nearest, ties to even, including subnormal
 //! results.

@@ -1,4 +1,5 @@
-//! Scalars as bits and as numbers: the range of every type, and rounding into each type.
+//! Converts between the bits of scalars and their numbers, and rounds numbers into each type. The
+//! simulator, the comparison with devices and the tests share this one definition of each type.
 //!
 //! A stored element is a `u64` whose low bits are the element. [`decode`] gives its value in
 //! binary64, which is exact for every type except the 64-bit integers; [`encode`] rounds once, to

@@ -1,13 +1,14 @@
-//! Atoms bound to a leaf's operands: the mapping between elements of lanes and places of tiles.
+//! Binds atoms to the operands of leaves: maps each element of an atom's tiles to the lane that
+//! holds it and to the element of that lane's view.
 //!
 //! [`carbyne_atoms::bind`] decides whether an atom implements a leaf, given the values of the
-//! symbols. An atom specifies the elements of each operand by their place in a tile, for every
-//! thread and value. This module converts that into lists of (lane, element) slots. For each place
-//! of a tile that the atom reads, the list has the first slot that holds the place, so that the
-//! addresses of idle lanes are never used. For a written tile in memory the list has the first slot
-//! as well; for a written tile in registers, all slots.
+//! symbols. An atom specifies the elements of each operand by their positions in a tile, for every
+//! thread and value. This module converts that into lists of (lane, element) slots. For each
+//! position of a tile that the atom reads, the list has the first slot that holds the position, so
+//! that the addresses of idle lanes are never used. For a written tile in memory the list has the
+//! first slot as well; for a written tile in registers, all slots.
 //!
-//! Neither this module nor [`crate::exec`] depends on the name of an atom.
+//! Invariant: neither this module nor [`crate::exec`] depends on the name of an atom.
 
 use super::{Checked, Source, Space, View};
 use crate::index::{Index, Variables};

@@ -1,4 +1,5 @@
-//! Bulk copies bound to a leaf's operands.
+//! Binds the atom of a bulk copy (`cp.async.bulk`) to the operands of a leaf: source and target,
+//! the box of a tensor map, the mbarrier that counts the bytes, and the blocks that receive them.
 
 use super::atom::{BoundBulk, BoxPlace};
 use super::lower::Lowering;

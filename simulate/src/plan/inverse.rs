@@ -1,5 +1,5 @@
-//! The inverse of a layout: maps an offset in a buffer to the element at that offset, or to the
-//! first of several elements.
+//! Inverts a layout: maps an offset in a buffer to the element at that offset, or to the first of
+//! several elements. Names in errors (`%C[3,5]`) and the comparison of written elements need it.
 //!
 //! A layout is a sum of digits, each with an extent and a stride. Digits of equal stride are
 //! combined into one digit with more values; examples are the window and the pixels of a

@@ -1,4 +1,5 @@
-//! A planned kernel: its statements, views and buffers, and the execution of each leaf.
+//! Defines [`Kernel`], a kernel that is ready to run: its statements, views and buffers, and how
+//! each leaf is executed. `plan/lower.rs` creates it, and [`crate::exec`] runs it.
 
 use super::atom::{BoundAtom, BoundBulk};
 use super::inverse::Inverse;

@@ -1,4 +1,5 @@
-//! Live registers, statement by statement.
+//! Computes the number of live registers at each leaf, for the report: the registers that a thread
+//! needs there at least.
 //!
 //! A buffer is live where a later statement may still read a value in it. The analysis goes
 //! backward over the statements, joins branches and iterates loops (Aho, Lam, Sethi, Ullman:

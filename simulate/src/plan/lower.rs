@@ -1,4 +1,5 @@
-//! Lowers a kernel of the program to a [`Kernel`] that is ready to run.
+//! Lowers a kernel of the program to a [`Kernel`] that is ready to run: binds each leaf to an atom
+//! or to its meaning, and refuses kernels that cannot run, with the reason.
 
 use super::atom::{Given, Operands};
 use super::site::{unknown, views_of};

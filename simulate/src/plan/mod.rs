@@ -1,7 +1,7 @@
-//! The plan of a kernel that is ready to run: every index is compiled, every layout tabulated, and
-//! every leaf bound to an atom or to its meaning.
+//! Prepares a kernel for its run: every index is compiled, every layout tabulated, and every leaf
+//! bound to an atom or to its meaning. Blocks then do only the work that differs between them.
 //!
-//! Each kernel is lowered once; the plan does not depend on the running block. Lowering refuses
+//! Each kernel is lowered once; the result does not depend on the running block. Lowering refuses
 //! kernels that cannot run, in text order: an open layout, a symbol without a value, an atom that
 //! does not fit its operands, a leaf without a meaning.
 

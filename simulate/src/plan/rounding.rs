@@ -1,5 +1,6 @@
 //! Bounds the deviation of a kernel's results from the results without rounding, from the types of
-//! its tensors and the number of its operations alone.
+//! its tensors and the number of its operations alone. Results of a device may differ from the
+//! meaning of a kernel by this bound ([`crate::device`]).
 //!
 //! Every operation on the way to a result rounds to the type of a tensor or of an accumulator. Let
 //! u be the largest unit roundoff of the types of the kernel's computed floats, v that of its sums,

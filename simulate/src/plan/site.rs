@@ -1,4 +1,5 @@
-//! Sites: positions of statements in the text, and the literals and errors of statements.
+//! Sites, the positions of statements in the text, by which errors and counts name a statement.
+//! Also the read operands of specs: views and literals.
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;

@@ -1,4 +1,5 @@
-//! The places of buffers, and views of tensors in them.
+//! Assigns memory to buffers (in shared memory, byte addresses), and creates the views of tensors
+//! in them.
 
 use super::lower::{Lowering, open};
 use super::site::unknown;

@@ -1,4 +1,6 @@
-//! Synchronization statements bound to their atoms.
+//! Binds a synchronization statement, such as `mbarrier.wait`, to its atom. The atom states whether
+//! the architecture has the statement, which number it takes, and how many threads execute it
+//! together.
 
 use super::lower::Lowering;
 use super::{Checked, SyncNode};

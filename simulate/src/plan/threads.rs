@@ -1,8 +1,11 @@
-//! Thread tensors, masks of threads, and partitions of threads into groups.
+//! Computes from a thread tensor, the executor of a spec, which threads of a block execute the spec
+//! and how they form groups.
 //!
-//! The innermost level of a thread tensor is the group that executes a spec together; the outer
-//! levels repeat it. In a thread tensor made by `.scalar()`, or without levels, every thread is a
-//! group of its own. The groups are known up to an offset that may depend on loop variables.
+//! Each bracket of a thread tensor is a level. The innermost level is the group that executes a
+//! spec together; the outer levels repeat it: `[4].[32].thread` is four groups of 32 threads. In a
+//! thread tensor made by `.scalar()`, or without levels, every thread is a group of its own. The
+//! groups are known except for an offset that is added to all of their thread indices; it may
+//! depend on loop variables, and is then computed at each execution.
 
 use super::mask::Mask;
 use super::site::unknown;

@@ -1,7 +1,9 @@
-//! Views of tensors: functions from the number of an element to its place in a buffer.
+//! Views of tensors: functions from the number of an element to its offset in a buffer. Leaves
+//! access memory and registers through them.
 //!
-//! Elements are numbered column-major over the modes of all levels, outermost level first. A
-//! distributed register tensor has no addresses: (thread, register) pairs own its elements.
+//! Elements are numbered column-major over the modes of all levels (the brackets of a shape such as
+//! `[4].[8,2]`), outermost level first. The elements of a distributed register tensor have no
+//! addresses: (thread, register) pairs own them.
 
 use super::{Checked, Site};
 use crate::index::{BadIndex, Env, Index, Sizes};

@@ -1,4 +1,5 @@
-//! Accesses of a thread to the elements of a view, with all checks.
+//! Performs the accesses of a thread to the elements of a view, with all checks: bounds, undefined
+//! elements, pending copies, fences and races.
 //!
 //! In a partial tile, an element beyond the end of a mode reads as zero and is not written; such an
 //! access touches no memory. The offset of such an element is [`crate::plan::OUTSIDE`].

@@ -1,5 +1,6 @@
-//! Accumulators of consecutive asynchronous MatMuls. An accumulator is stored as one tile, and its
-//! registers are not accessed individually until another instruction uses them.
+//! Keeps the accumulators of consecutive asynchronous MatMuls (`wgmma`) as tiles, which is faster
+//! than single registers. The registers of such an accumulator are not accessed individually until
+//! another instruction uses them.
 
 use super::async_matmul::Flights;
 use super::clock::Who;

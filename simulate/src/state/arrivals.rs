@@ -1,9 +1,10 @@
-//! The arrivals of a phase of an mbarrier, and their order.
+//! Records the arrivals of a phase of an mbarrier, and checks that each of them counts in this
+//! phase under every schedule.
 //!
 //! An mbarrier counts an arrival in the phase that is current when the arrival executes. An arrival
 //! is certain to count in phase p only if everything that completed phase p - 1 happened before.
-//! Otherwise, under another schedule, it may execute before one of those arrivals, count in its
-//! place, and complete p - 1 too early.
+//! Otherwise, under another schedule, it may execute before one of those arrivals, count instead of
+//! it, and complete p - 1 too early.
 
 use super::clock::{Clocks, Entry, Part};
 

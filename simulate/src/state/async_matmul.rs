@@ -1,6 +1,7 @@
-//! Pending asynchronous MatMuls: their registers and shared memory, and their completion.
+//! Tracks asynchronous MatMuls (`wgmma`) from issue to completion. Until then, other accesses to
+//! their registers, and writes to the shared memory that they read, are errors.
 //!
-//! A MatMul of several warps is one flight for each warp. A flight is complete when its warp has
+//! A MatMul of several warps is one *flight* for each warp. A flight is complete when its warp has
 //! committed its group and waited for the group. Then its registers may be used again, and the
 //! shared memory that it read may be overwritten by threads that come after the wait.
 

@@ -1,5 +1,6 @@
-//! Counts for each leaf: executions, wavefronts of shared memory, and sectors of global memory, as
-//! [`carbyne_atoms::banks`] defines them.
+//! Counts for each leaf its executions, the wavefronts of its accesses to shared memory, and the
+//! sectors of its accesses to global memory, as [`carbyne_atoms::banks`] defines them. The report
+//! shows bank conflicts by these counts.
 
 use carbyne_atoms::{BANKS, SECTOR_BYTES};
 

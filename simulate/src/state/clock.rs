@@ -1,11 +1,14 @@
-//! The order of accesses: vector clocks for each thread, with one entry for each warp.
+//! Decides which accesses are ordered, by vector clocks: one for each thread, with one entry for
+//! each warp. The race detector ([`super::race`]) asks it whether a thread comes after an earlier
+//! access.
 //!
 //! The accesses of a warp carry its *time*. The time advances at every event that may order earlier
 //! accesses before later ones: at a synchronization of the warp's lanes, and when lanes release
-//! their accesses to other threads. A thread's knowledge of a warp is one [`Entry`]: all lanes up
-//! to one time, and some lanes up to later times. The lanes of a warp share one clock while their
-//! knowledge is equal. If only some lanes learn of accesses, each lane gets its own clock until the
-//! next synchronization of all lanes.
+//! their accesses to other threads. A thread's *knowledge* of a warp, the accesses of that warp
+//! which the thread comes after, is one [`Entry`]: all lanes up to one time, and some lanes up to
+//! later times. The lanes of a warp share one clock while their knowledge is equal. If only some
+//! lanes learn of accesses, each lane gets its own clock until the next synchronization of all
+//! lanes.
 //!
 //! When a group of several warps executes a statement by its meaning, no thread is assigned to each
 //! element. Such a statement accesses memory as an additional agent, the block's *collective*. Only

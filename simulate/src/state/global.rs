@@ -1,4 +1,5 @@
-//! Global memory: the caller's tensors, and the writes of each block.
+//! Global memory as a block sees it: the caller's tensors before the kernel, and the block's own
+//! writes.
 //!
 //! Blocks do not see each other's writes, because nothing orders blocks. Memory is stored in pages
 //! of [`PAGE`] elements, and inputs are generated when they are read, so large problems need little

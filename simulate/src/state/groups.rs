@@ -1,5 +1,5 @@
-//! Groups of asynchronous work. A commit closes a group; a wait returns when at most a given number
-//! of groups remain.
+//! Queues of groups of asynchronous work: those of a thread for copies, those of a warp for
+//! `wgmma`. A commit closes a group; a wait returns when at most a given number of groups remain.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The state of a block: registers, shared memory, global memory, and pending copies.
+//! The state of a block while it runs: registers, shared memory, global memory, and pending copies.
 //!
 //! Statements are executed one after the other, and each reads the writes of earlier ones. This is
 //! one of many orders; [`race`] checks that the order does not matter. A conflicting access that is

@@ -1,4 +1,5 @@
-//! The elements of global memory that pending asynchronous copies read or write.
+//! Records which elements of global memory pending asynchronous copies read or write, so that
+//! another access to them is reported.
 //!
 //! From its issue to its completion, a copy may read its source, and its destination is not yet
 //! valid (PTX ISA, Data Movement and Conversion Instructions: Asynchronous copy, Completion

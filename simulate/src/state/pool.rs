@@ -1,4 +1,4 @@
-//! The registers of a block that its warps release and request with `setmaxnreg`.
+//! Simulates `setmaxnreg`, by which the warps of a block release and request registers.
 //!
 //! At its start, each thread of a block has as many registers as fit when the block has the
 //! multiprocessor for itself, rounded to a multiple of 8. Released registers go to the block's

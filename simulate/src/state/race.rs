@@ -1,5 +1,6 @@
-//! The race detector. For every granule of memory, it stores the last write and each agent's last
-//! read, with their times.
+//! Detects races. For every granule of memory, it stores the last write and each agent's last read,
+//! with their times. A granule is the largest run of bytes that every access takes as a whole: in
+//! global memory an element, in shared memory as many bytes as the narrowest scalar there has.
 //!
 //! An access conflicts with an earlier access of another thread, at least one of them a write,
 //! unless the accessing thread comes after it ([`super::clock`]). The lanes of one warp are

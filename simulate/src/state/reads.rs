@@ -1,5 +1,6 @@
-//! The last reads, or the last accumulations, of each granule of memory by every agent. Lanes of a
-//! warp are distinguished if their knowledge differs.
+//! Stores for each granule of memory (see [`super::race`]) the last read, or the last accumulation,
+//! by every agent, so that the race detector can compare a later write with it. Lanes of a warp
+//! have one entry together, unless they come after different accesses.
 
 use super::clock::{LANES, MANY, Proxy, Who};
 use super::race::Clash;

@@ -1,4 +1,6 @@
-//! The conflicts between accesses to registers and asynchronous MatMuls.
+//! Checks accesses to registers that asynchronous MatMuls (`wgmma`) use. No other instruction may
+//! access the registers of a pending MatMul, and a MatMul may use registers that other instructions
+//! accessed only after a `wgmma.fence`.
 
 use super::async_matmul::Flights;
 use super::clock::Who;

@@ -1,9 +1,9 @@
-//! Registers: every thread of a block has its own copy of a register buffer.
+//! The registers of a block: every thread has its own copy of a register buffer.
 //!
-//! Asynchronous MatMuls read and write registers until a wait. Until then, no other instruction may
-//! access the registers, and a MatMul may use registers that other instructions accessed only after
-//! a fence. In a kernel with such MatMuls, the last access of every register is stored, together
-//! with pending MatMuls that use it.
+//! Asynchronous MatMuls (`wgmma`) read and write registers until a wait. Until then, no other
+//! instruction may access the registers, and a MatMul may use registers that other instructions
+//! accessed only after a fence. In a kernel with such MatMuls, the last access of every register is
+//! stored, together with pending MatMuls that use it.
 
 use super::accumulators::{Accumulator, HeldAccumulator};
 use super::async_matmul::Flights;

@@ -1,4 +1,4 @@
-//! Shared memory: the bytes of a block, their states, and the accesses to them.
+//! The shared memory of a block: its bytes, their states, and the accesses to them.
 //!
 //! A byte is undefined, defined, or *pending*: the destination of an asynchronous copy without a
 //! completed wait. Pending bytes may be neither read nor written. Scalars smaller than a byte share

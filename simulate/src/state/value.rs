@@ -1,11 +1,11 @@
-//! Values of elements: the bits and the *shadow*.
+//! Elements as the simulator keeps them: the stored bits and the *shadow*. With the shadow, a wrong
+//! algorithm can be told from rounding.
 //!
-//! The shadow of a value is the value without any rounding: every operation computes the shadow of
-//! its result from the shadows of its operands, in binary64. Casts between floats restrict it to
-//! the range of their type. The shadow of a value from the caller is the value itself. When bits
-//! are read as another type than they were written, the shadow starts again from the value.
-//! Integers and booleans also have shadows, to detect comparisons and casts whose result rounding
-//! has changed.
+//! The shadow is the element without any rounding: every operation computes the shadow of its
+//! result from the shadows of its operands, in binary64. Casts between floats restrict it to the
+//! range of their type. The shadow of an element from the caller is its number. When bits are read
+//! as another type than they were written, the shadow starts again from the number. Integers and
+//! booleans also have shadows, to detect comparisons and casts whose result rounding has changed.
 
 use crate::num::decode;
 use crate::plan::Literal;

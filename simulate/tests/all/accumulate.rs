@@ -1,5 +1,5 @@
-//! Atomic accumulation into memory, and copies that fill a part with zeros: races, under every
-//! schedule, in a cluster, and counts.
+//! Tests atomic accumulation into memory (`Move.add`), and copies that fill a part with zeros
+//! (`valid=`): races under every schedule and in a cluster, and the counts of bytes.
 
 use crate::support::program;
 use carbyne_atoms::{Arch, AtomTable};

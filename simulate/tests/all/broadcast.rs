@@ -1,4 +1,5 @@
-//! Broadcast of operands whose modes have extent 1, and literals.
+//! Tests the broadcast of operands: a mode of extent 1, or a literal, stands for all elements along
+//! a mode of the output, in every memory.
 
 use crate::support::{bad, good};
 use carbyne_ir::diag::Code;

@@ -1,4 +1,6 @@
-//! Casts of meanings round; casts of bodies are either these casts or intermediate steps.
+//! Tests casts in meanings and bodies. A cast of the meaning rounds its result. A cast of the body
+//! is either such a cast or an intermediate step, whose numbers may not leave the range of its
+//! type.
 
 use crate::support::{bad, bad_with, good, program, run};
 use carbyne_atoms::{Arch, AtomTable};

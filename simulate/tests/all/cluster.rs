@@ -1,4 +1,6 @@
-//! Distributed shared memory: threads of a cluster read and write each other's shared memory.
+//! Tests distributed shared memory: threads of a cluster read and write each other's shared memory.
+//! The barrier of one block, or a relaxed arrival at the cluster's barrier, does not order these
+//! accesses.
 
 use crate::support::program;
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,6 +1,6 @@
-//! The comparison of a device with the simulator: the simulator agrees with itself on every atom,
-//! and a wrong atom is detected, with its lane and value. A random third of the atoms is tested,
-//! unless all tests run.
+//! Tests the comparison of a device with the simulator, with the simulator in place of the device:
+//! it agrees with itself on every atom, and a wrong atom is detected, with its lane and value. A
+//! random third of the atoms is tested, unless all tests run.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Probe, corrupted, probe};

@@ -1,4 +1,5 @@
-//! The memory of a device: the results of the simulator pass the comparison, other results fail.
+//! Tests the comparison of a device's memory with meanings: the results of the simulator pass it,
+//! other results fail.
 
 use crate::support;
 use carbyne_atoms::{Arch, AtomTable};

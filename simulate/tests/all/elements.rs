@@ -1,4 +1,6 @@
-//! Integers in the caller's memory that are used as indices, bounds of loops and extents.
+//! Tests integers in the caller's memory that are used as indices, bounds of loops and extents,
+//! such as the `%offsets` of a grouped product: their declarations (`splits`, ranges, `distinct`)
+//! are checked.
 
 use crate::support::{bad_with, good};
 use carbyne_ir::diag::Code;

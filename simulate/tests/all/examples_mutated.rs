@@ -1,5 +1,6 @@
-//! Mutations of the examples with a meaning: each statement of their bodies is removed or changed.
-//! Every mutation is reported, or is listed as one without an effect.
+//! Tests that the simulator finds errors in the examples with a meaning: each statement of their
+//! bodies is removed or changed. Every such mutation is reported, or is listed as one without an
+//! effect.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{

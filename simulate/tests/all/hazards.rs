@@ -1,6 +1,6 @@
-//! Errors that appear on hardware only occasionally. Each program runs in a correct and in a wrong
-//! version, under the default schedule and under random ones, and the wrong version is reported
-//! under all of them.
+//! Tests errors that appear on hardware only occasionally. Each program runs in a correct and in a
+//! wrong version, under the default schedule and under random ones, and the wrong version is
+//! reported under all of them.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};

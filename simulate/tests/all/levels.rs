@@ -1,5 +1,5 @@
-//! One kernel at three levels: as a single spec, as specs of complete blocks without bodies, and as
-//! instructions.
+//! Tests that one kernel computes equal results at three degrees of detail: as a single spec, as
+//! specs of complete blocks without bodies, and as instructions.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{Module, Stmt, StmtKind};

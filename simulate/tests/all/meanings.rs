@@ -1,4 +1,5 @@
-//! Meanings of generic specs, and the comparison of bodies with them without rounding.
+//! Tests the meanings of generic specs (`means` blocks), and the comparison of bodies with them
+//! without rounding: other algorithms for the same result pass, a single lost product is found.
 
 use crate::support::{bad, good, program, run};
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,6 +1,6 @@
-//! Memory use depends on the blocks in flight, not on the grid: inputs are computed when they are
-//! read. The test measures the peak of a process, so this program starts itself again for this test
-//! alone.
+//! Tests that the memory of a run depends on the blocks in flight, not on the grid, because inputs
+//! are computed when they are read. The test measures the peak of a process, so this program starts
+//! itself again for this test alone.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_simulate::{Inputs, Options, simulate};

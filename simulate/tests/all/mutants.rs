@@ -1,12 +1,13 @@
-//! Mutations of correct pipelines: one synchronization is removed, moved or changed.
+//! Tests that the simulator finds errors of synchronization: in correct pipelines, one
+//! synchronization is removed, moved or changed.
 //!
 //! The programs of `mutants/` are correct and run without a report. The comment after each
 //! synchronization statement lists the expected code for every single mutation of the statement:
-//! `// delete=S0502 later=S0502 earlier=ok(why it is as good)`. Mutations are: `delete`; `earlier`
-//! and `later`, past the neighboring statement, unless that is equal; `parity` of a wait; `fewer`
-//! and `more` for arrivals of an init, bytes of an `expect`, and groups of a wait. A mutation
-//! without a neighbor or a number does not exist. If the verifier refuses the text, the code is the
-//! verifier's; `ok` must give a reason.
+//! `// delete=S0502 later=S0502 earlier=ok(why it is as good)`, where S0502 is a race. Mutations
+//! are: `delete`; `earlier` and `later`, past the neighboring statement, unless that is equal;
+//! `parity` of a wait; `fewer` and `more` for arrivals of an init, bytes of an `expect`, and groups
+//! of a wait. A mutation without a neighbor or a number does not exist. If the verifier refuses the
+//! text, the code is the verifier's; `ok` must give a reason.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{BinOp, Expr, Module, Name, Stmt, StmtKind, SyncArg, SyncOp};

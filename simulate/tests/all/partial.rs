@@ -1,4 +1,5 @@
-//! Partial tiles: elements outside read as zero and are not written, for every kind of access.
+//! Tests partial tiles, which reach over the end of their tensors: elements outside read as zero
+//! and are not written, for every kind of access.
 
 use crate::support::{bad_with, good, run};
 use carbyne_ir::diag::Code;

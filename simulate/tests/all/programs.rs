@@ -1,4 +1,5 @@
-//! Small programs, correct and wrong, with the code of each error.
+//! Tests small programs with barriers, roles, loops, copies and atoms: correct ones, and wrong ones
+//! with the code of each error.
 
 use crate::support::{bad, bad_with, good, run, unverified};
 use carbyne_ir::diag::Code;

@@ -1,4 +1,6 @@
-//! Programs that cannot be executed are refused with a reason, and results are deterministic.
+//! Tests that programs which cannot be executed are refused with the reason: an atom that does not
+//! fit its operands, threads without a common meaning, a symbol without a value. Also tests that
+//! results are deterministic.
 
 use crate::support::{bad, bad_with, good, run, unverified};
 use carbyne_ir::diag::Code;

@@ -1,4 +1,4 @@
-//! Counts and deviations in reports, on programs small enough to count by hand.
+//! Tests the counts and deviations in reports, on programs small enough to count by hand.
 
 use crate::support::{good, run};
 use carbyne_ir::diag::Code;

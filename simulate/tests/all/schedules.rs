@@ -1,6 +1,6 @@
-//! The order in which warps run and asynchronous copies arrive is one of many. A program without
-//! races computes equal bits under each order, and a program that lacks a synchronization is
-//! reported under each.
+//! Tests random schedules, because the order in which warps run and asynchronous copies arrive is
+//! one of many. A program without races computes equal bits under each order, and a program that
+//! lacks a synchronization is reported under each.
 
 use crate::support::{self, program};
 use carbyne_atoms::{Arch, AtomTable};

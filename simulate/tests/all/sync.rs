@@ -1,4 +1,5 @@
-//! Synchronization statements: order of accesses, completion of copies, and errors.
+//! Tests synchronization statements in the simulator: which accesses they order, when copies are
+//! complete, and which misuse is an error. Most programs run in a correct and in wrong versions.
 
 use crate::support;
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,4 +1,5 @@
-//! Asynchronous work without a wait takes no more memory than the limits allow.
+//! Tests that asynchronous work without a wait, in a long loop, takes no more memory than the
+//! limits allow: a run that would take more ends with an error.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};

@@ -1,4 +1,5 @@
-//! Warp groups that multiply from shared memory.
+//! Tests `wgmma`: warp groups that multiply tiles in shared memory. Each wrong tile, missing
+//! barrier or layout without a descriptor must be reported.
 
 use crate::support;
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,4 +1,5 @@
-//! Tensors whose elements overlap, such as the windows of a convolution.
+//! Tests tensors whose elements overlap, such as the windows of a convolution: two elements at one
+//! offset have one value, and their copies are compared.
 
 use carbyne_simulate::{Inputs, Options};
 

@@ -1,8 +1,9 @@
-//! Descriptions of programs: trees of choices, which [`super::render`] writes as text.
+//! Describes programs as trees of choices, which [`super::render`] writes as text. proptest draws
+//! and shrinks descriptions, because a text cut at random would hardly be a program.
 //!
 //! Invariant: every description gives a program, which may be empty. A choice selects its operand
-//! by counting the operands that fit at its place, and a step without fitting operands is skipped.
-//! Shrinking, which removes steps and lowers numbers, therefore needs no knowledge of programs.
+//! by counting the operands that fit, and a step without fitting operands is skipped. Shrinking,
+//! which removes steps and lowers numbers, therefore needs no knowledge of programs.
 //! Invariant: 0 is the simplest choice everywhere.
 
 use proptest::collection::vec;

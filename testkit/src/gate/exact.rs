@@ -1,5 +1,6 @@
-//! Finds the tensors whose bits do not depend on how their operations are carried out. These
-//! tensors hold small integers throughout, or numbers that are only copied, negated and compared.
+//! Finds the tensors whose bits do not depend on how their operations are carried out; the gate
+//! compares these bit by bit, and the others without rounding. Such tensors hold small integers
+//! throughout, or numbers that are only copied, negated and compared.
 
 use carbyne_ir::ast::{BinaryOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;

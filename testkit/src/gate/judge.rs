@@ -1,4 +1,6 @@
-//! Decomposes a program and compares its behavior before and after.
+//! Decomposes a program of the gate, runs it before and after decomposition in the simulator, and
+//! compares the outputs. Decomposition may refuse a program with a code of [`REFUSALS`]; any other
+//! error is a failure.
 
 use super::description::Case;
 use super::render::{Rendered, render};

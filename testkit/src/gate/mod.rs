@@ -1,9 +1,9 @@
-//! The gate of decomposition: random programs of several operations must mean the same before and
-//! after decomposition.
+//! Tests decomposition on random programs of several operations: the *gate*. A program must mean
+//! the same before and after decomposition.
 //!
-//! [`case`] draws a description, [`Case::render`] writes it as a program, and [`judge`]
-//! decomposes the program and runs both versions. They must have equal outputs, no race, and no
-//! read of an undefined element. `cargo test` does this for a fixed seed, the fuzz target
+//! [`case`] draws a description, [`Case::render`] writes it as a program, and [`judge`] decomposes
+//! the program and runs both versions. They must have equal outputs, no race, and no read of an
+//! undefined element. `cargo test` does this for a fixed seed, the fuzz target
 //! `decompose_preserves_meaning` for the bytes of the fuzzer. [`graph()`] and [`Graph::render`] do
 //! the same for kernels without bodies, whose strategies the solver chooses.
 //!

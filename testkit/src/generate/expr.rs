@@ -1,4 +1,5 @@
-//! Strategies for expressions, tuples, layouts and levels.
+//! Generates integer expressions, tuples of them, layouts, and single brackets of a tensor's shape,
+//! as in `[4].[8,2]` (proptest strategies).
 
 use super::words::{index_or_constant, real};
 use carbyne_ir::ast::{BinOp, Dims, Expr, ExprKind, LayoutExpr, TupleExpr};

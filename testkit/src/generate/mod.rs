@@ -1,12 +1,13 @@
-//! Proptest strategies for whole modules and their parts.
+//! Generates whole modules and their parts at random. The generators are proptest strategies, not
+//! the strategies by which kernels are decomposed. Tests of parser and printer use them.
 //!
 //! The generated modules are well formed in the sense of [`carbyne_ir::text`]: the printed text
 //! parses to an equal module. They may not verify, because names are drawn without regard to
 //! definitions. Every rule of the grammar occurs with a minimum frequency; a test counts them.
 //!
-//! Every strategy is boxed; otherwise its type would contain the types of all parts and cost a
-//! minute of compilation. Sizes are small, so that shrinking ends soon: a few statements a block,
-//! blocks three deep.
+//! Every proptest strategy is boxed; otherwise its type would contain the types of all parts and
+//! cost a minute of compilation. Sizes are small, so that shrinking ends soon: a few statements a
+//! block, blocks three deep.
 
 mod expr;
 mod spec;

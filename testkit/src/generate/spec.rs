@@ -1,4 +1,5 @@
-//! Strategies for spec heads.
+//! Generates specs with their kind, executor, operands and attributes (proptest strategies). The
+//! caller passes body and `means` block.
 
 use super::expr::tuple;
 use super::expr::{computed, expr};

@@ -1,4 +1,4 @@
-//! Strategies for statements and blocks.
+//! Generates statements, and lists of statements in braces (proptest strategies).
 
 use super::expr::expr;
 use super::spec::{inputs, outputs, spec};

@@ -1,4 +1,5 @@
-//! Strategies for types and views.
+//! Generates types and views of tensors of data and of threads, such as `%A.tile([8,8])[i, 0]`
+//! (proptest strategies).
 
 use super::expr::{dims, expr, layout};
 use super::words::{named, tensor_name};

@@ -1,4 +1,5 @@
-//! Strategies for expressions over tensors.
+//! Generates expressions over tensors, such as `exp(%a) + 1` in a `means` block or a body (proptest
+//! strategies).
 
 use super::expr::expr;
 use super::spec::attr;

@@ -1,4 +1,4 @@
-//! Strategies for names, words, literals and comments.
+//! Generates names, words of attributes, literals and comments (proptest strategies).
 
 use carbyne_ir::ast::{Name, Number};
 use carbyne_ir::span::Span;

@@ -1,4 +1,5 @@
-//! The ids of statements in parsed and copied modules.
+//! Tests the ids of statements, by which later stages refer to them: each statement of a parsed
+//! module has an id of its own, and a copy of a module gets new ones.
 
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Module, NodeKey};

@@ -1,4 +1,4 @@
-//! Tests of the text format on generated modules, in one program so that they link once.
+//! Tests of the text format on generated modules, in one program so that they are linked once.
 
 mod coverage;
 mod ids;

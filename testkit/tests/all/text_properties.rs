@@ -1,4 +1,5 @@
-//! Properties of parser and printer for all modules and all texts.
+//! Tests properties of parser and printer: a printed module parses to an equal module, and parsing
+//! answers any text, with an error inside of the text or with a module that prints as the text.
 
 use carbyne_ir::ast::{Block, Module, Stmt};
 use carbyne_ir::limits::MAX_ERRORS;

@@ -1,4 +1,5 @@
-//! Fast paths for accesses to all elements of a tile, most of which are alike.
+//! Fast paths for accesses to all elements of a tile of shared memory: one check covers many
+//! elements, because most of them are in one state.
 //!
 //! Invariant: errors are not reported here, and a failed fast path has recorded nothing. The caller
 //! then accesses the elements individually, which reports the error.

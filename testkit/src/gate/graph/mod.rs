@@ -1,9 +1,10 @@
-//! Descriptions of kernels without bodies: a spec of one operation, or a spec with a `means` block,
-//! without tiles, threads or loops. [`Graph::render`] writes them as text.
+//! Describes kernels without bodies as trees of choices: a spec of one operation, or a spec with a
+//! `means` block, without tiles, threads or loops. [`Graph::render`] writes them as text, and the
+//! gate decomposes them.
 //!
 //! Invariant: every description gives a program. A choice selects its operand by counting the
-//! operands that fit at its place. Shrinking, which removes steps and lowers numbers, therefore
-//! needs no knowledge of programs. Invariant: 0 is the simplest choice everywhere.
+//! operands that fit. Shrinking, which removes steps and lowers numbers, therefore needs no
+//! knowledge of programs. Invariant: 0 is the simplest choice everywhere.
 
 mod means;
 mod render;

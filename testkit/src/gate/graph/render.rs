@@ -1,4 +1,5 @@
-//! Writes a description as a program of one kernel without a body.
+//! Writes a description as a program of one kernel without a body, with the architecture and the
+//! inputs of its test.
 
 use super::means::Means;
 use super::writer::{Writer, entry};

@@ -1,4 +1,5 @@
-//! Writes kernels of one operation.
+//! Writes kernels that are one operation without a body, such as `MatMul @k (%A, %B) -> (%C)`:
+//! copies, reductions, products and pointwise functions, of the types that the architecture has.
 
 use super::Graph;
 use super::writer::{Writer, entry, list};

@@ -1,4 +1,4 @@
-//! Writes kernels without bodies that are chains of operations on whole tensors.
+//! Writes kernels without bodies that are chains of operations on whole tensors, as `means` blocks.
 
 use super::super::description::Operation;
 use super::super::exact::{Flow, Function, Source};

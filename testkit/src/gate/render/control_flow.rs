@@ -1,4 +1,5 @@
-//! Writes loops, conditions, pipelines and specs around steps.
+//! Writes loops, conditions, pipelines with explicit stages, and specs with a body, each around
+//! steps of a description.
 
 use super::Writer;
 use super::state::{ALL, Body, Code, Owner, View};

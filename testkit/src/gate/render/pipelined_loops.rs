@@ -1,4 +1,5 @@
-//! Writes loops with `stages=`, whose copies from global to shared memory may run ahead.
+//! Writes loops with `stages=`, in which decomposition may let copies from global to shared memory
+//! run ahead.
 
 use super::Writer;
 use super::state::{ALL, Body, Code, Local, Owner, View};

@@ -1,4 +1,5 @@
-//! Writes kernels with bodies and the steps of the block: operations, loops, conditions.
+//! Writes kernels with bodies, and the steps that the whole block executes: operations, loops,
+//! conditions.
 
 use super::state::{Body, Code, Features, Owner, View};
 use super::views::nth;

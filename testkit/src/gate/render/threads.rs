@@ -1,5 +1,5 @@
-//! Writes leaves of single threads. Each thread accesses a part of a tensor: its own part, or that
-//! of a thread at some distance.
+//! Writes leaves that single threads execute. Each thread accesses a part of a tensor: its own
+//! part, or that of a thread at some distance, which needs a barrier.
 
 use super::Writer;
 use super::state::{Body, Code, Owner, Private, View};

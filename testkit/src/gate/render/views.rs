@@ -1,4 +1,5 @@
-//! Operands of a step: parts of tensors that fit.
+//! Selects the operands of a step: parts of tensors whose shape and type fit, which the program may
+//! read or write at this statement. A result in registers or shared memory may get a new tensor.
 
 use super::state::{ALL, Body, Local, Owner, View};
 use super::{Tensor, Writer};
