@@ -4,14 +4,14 @@
 
 #include <cuda_fp16.h>
 
-// The address in shared memory of an element of an array, as PTX takes it.
+// The address of an array element in shared memory, as PTX expects it.
 template <typename T>
 __device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
   return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
-// One of two values. Both are read first: for `first ? a : b` compilers choose between two addresses, which keeps arrays in
-// local memory.
+// Selects one of two values after reading both. For `first ? a : b` compilers select one of two
+// addresses, which keeps arrays in local memory.
 template <typename T>
 __device__ __forceinline__ T choose(bool first, T a, T b) {
   return first ? a : b;

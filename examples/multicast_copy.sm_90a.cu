@@ -1,7 +1,7 @@
 // multicast_copy, line 20: Move (%A) -> (%B)
 // sm_90a: grid 16, block 64, dynamic shared memory 1048 bytes
 
-// The address in shared memory of an element of an array, as PTX takes it.
+// The address of an array element in shared memory, as PTX expects it.
 template <typename T>
 __device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
   return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));

@@ -70,16 +70,44 @@ pub fn checked(
                     format!("the accesses at line {line} of the decomposed text are not ordered");
                 errors.push(retold(Diagnostic::new(Code::Internal, here, what), &d, &lines));
             } else {
-                let what = format!("{}, at line {line} of the decomposed text", d.message);
-                warnings.push(retold(Diagnostic::warning(d.code, here, what), &d, &lines));
+                let own = Diagnostic::warning(d.code, here, d.message.clone());
+                warn(&mut warnings, retold(own, &d, &lines), line);
             }
         }
         reports.push((*kernel, report));
     }
     match errors.is_empty() {
-        true => Ok((reports, warnings)),
+        true => Ok((reports, warnings.into_iter().map(at_lines).collect())),
         false => Err(errors.into_iter().collect()),
     }
+}
+
+/// A warning, and the lines of the decomposed text to which it applies.
+type Warning = (Diagnostic, Vec<usize>);
+
+/// Adds a warning about a line. If an equal warning about the same source text exists, this adds
+/// only the line.
+fn warn(warnings: &mut Vec<Warning>, d: Diagnostic, line: usize) {
+    let is_equal = |(other, _): &&mut Warning| {
+        (other.code, &other.message) == (d.code, &d.message) && other.span.is_at(d.span)
+    };
+    match warnings.iter_mut().find(is_equal) {
+        Some((_, lines)) if lines.contains(&line) => {}
+        Some((_, lines)) => lines.push(line),
+        None => warnings.push((d, vec![line])),
+    }
+}
+
+/// Adds the lines to the message of a warning.
+fn at_lines((mut d, lines): Warning) -> Diagnostic {
+    /// The most lines that a message lists.
+    const NAMED: usize = 8;
+    let all: Vec<String> = lines.iter().take(NAMED).map(usize::to_string).collect();
+    let s = if lines.len() == 1 { "" } else { "s" };
+    let more = if lines.len() > NAMED { ", .." } else { "" };
+    d.message =
+        format!("{}, at line{s} {}{more} of the decomposed text", d.message, all.join(", "));
+    d
 }
 
 /// Adds the reports of kernels that name threads and that [`checked`] skipped, because they were
@@ -163,6 +191,7 @@ fn retold(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carbyne_ir::span::Span;
 
     const GEMM: &str = "carbyne 2
 %A:[64,64].f16.GL
@@ -175,6 +204,19 @@ MatMul @gemm (%A, %B) -> (%C) acc=f32
         list.retain(|s| !matches!(s.kind, StmtKind::Barrier(_)));
         let bodies = list.iter_mut().flat_map(|s| s.kind.bodies_mut());
         bodies.for_each(|b| without_barriers(&mut b.stmts));
+    }
+
+    #[test]
+    fn an_equal_warning_is_one_warning_with_all_lines() {
+        let of = |from| Diagnostic::warning(Code::Undecided, Span::new(from, 9), "not decided");
+        let mut warnings = vec![];
+        for (d, line) in [(of(3), 7), (of(3), 7), (of(4), 7), (of(3), 8)] {
+            warn(&mut warnings, d, line);
+        }
+        let said: Vec<String> = warnings.into_iter().map(|w| at_lines(w).message).collect();
+        let behind = "of the decomposed text";
+        let lines = ["lines 7, 8", "line 7"].map(|at| format!("not decided, at {at} {behind}"));
+        assert_eq!(said, lines);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 mod casts;
 mod fact_checks;
 mod facts;
+mod ranges;
 pub mod samples;
 
 pub mod walk;

@@ -18,12 +18,13 @@ pub(crate) fn behind(stmt: Span, line: &str) -> Edit {
 
 /// Gives inserted lines the indentation of the line at which they are inserted, and the line ends
 /// of the text.
-pub(crate) fn indent(edits: &mut [Edit], text: &str) {
+pub(crate) fn indented(mut edits: Vec<Edit>, text: &str) -> Vec<Edit> {
     let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    for edit in edits {
+    for edit in &mut edits {
         let Some(before) = text.get(..edit.start()) else { continue };
         let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
         let indent = &line[..line.len() - line.trim_start().len()];
         edit.text = edit.text.replace('\n', &format!("{end}{indent}"));
     }
+    edits
 }

@@ -77,23 +77,23 @@ pub fn repaired(
         Edit::apply(edits, text).map(|changed| wrong(&changed))
     };
     for (i, d) in all.iter_mut().enumerate() {
-        lines::indent(&mut d.edits, text);
         let own = std::mem::take(&mut d.edits);
         if i >= MOST_REPAIRED {
             continue;
         }
-        if !own.is_empty() && after(&own).is_some_and(|left| left.errors < before.errors) {
-            d.edits = own;
+        let edits = lines::indented(own.clone(), text);
+        if !own.is_empty() && after(&edits).is_some_and(|left| left.errors < before.errors) {
+            d.edits = edits;
             continue;
         }
         let Some(module) = &module else { continue };
-        for mut change in (Finder { d, own: &own, module, text, lines: &index }).changes() {
-            lines::indent(&mut change.edits, text);
-            let Some(left) = after(&change.edits) else { break };
+        for change in (Finder { d, own: &own, module, text, lines: &index }).changes() {
+            let edits = lines::indented(change.edits, text);
+            let Some(left) = after(&edits) else { break };
             if left.errors == 0 && left.warnings <= before.warnings {
                 let other = d.help.replace(change.help).map(|help| format!("or {help}"));
                 d.notes.extend(other);
-                d.edits = change.edits;
+                d.edits = edits;
             }
             // A text that is too large to be decided stays so with other changes.
             if left.errors == 0 {
@@ -143,7 +143,7 @@ impl<'a> SyncStmt<'a> {
 /// Finds changes that often fix an error.
 struct Finder<'a> {
     d: &'a Diagnostic,
-    /// The edits of the error itself.
+    /// The edits of the error itself, without indentation.
     own: &'a [Edit],
     module: &'a Module,
     text: &'a str,

@@ -2,6 +2,7 @@
 //! hand-written kernel is removed, the edit corrects the text.
 
 use crate::support::{carbyne, changed, none, root};
+use serde_json::Value;
 
 /// Synchronization statements.
 const SYNC: [&str; 6] = ["mbarrier.", "barrier", "async.", "wgmma.", "bulk.", "fence."];
@@ -37,7 +38,13 @@ fn edits_of_errors_of_order_mend_what_was_removed() {
                 continue;
             };
             edits += 1;
-            let left = check(&changed(&without, offered));
+            let edited = changed(&without, offered);
+            let inserts = |e: &Value| e["byte_start"] == e["byte_end"];
+            if offered.as_array().is_some_and(|all| all.iter().all(inserts)) {
+                let lost = lost(&without, &edited);
+                wrong.extend(lost.map(|line| format!("{file}:{}: changes `{line}`", i + 1)));
+            }
+            let left = check(&edited);
             if left.len() >= said.len() {
                 wrong.push(format!("{file}:{}: without `{}`: {left:?}", i + 1, line.trim()));
             }
@@ -45,4 +52,10 @@ fn edits_of_errors_of_order_mend_what_was_removed() {
     }
     assert!(errors >= 25 && edits >= 20, "{edits} of {errors} errors carry an edit");
     none(wrong);
+}
+
+/// The first line that the edited text lacks.
+fn lost<'a>(text: &'a str, edited: &str) -> Option<&'a str> {
+    let mut edited = edited.lines();
+    text.lines().find(|line| !edited.any(|other| other == *line))
 }

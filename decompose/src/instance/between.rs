@@ -7,8 +7,10 @@ use crate::names::{Names, given};
 use crate::places;
 use carbyne_ir::ast::visit::{Of, Part, parts};
 use carbyne_ir::ast::{
-    Block, Dims, Key, Name, Operand, Spec, SpecKind, Stmt, StmtKind, TensorType, TupleExpr, View,
+    Block, Dims, Elements, Key, Name, Operand, Spec, SpecKind, Stmt, StmtKind, TensorType,
+    TupleExpr, View,
 };
+use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{Means, MeansInput, MeansOp, MeansStep, Program, SpecId};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
@@ -16,7 +18,7 @@ use std::collections::BTreeSet;
 
 /// The declaration of a tensor and two kernels: the first computes `value` of the `means` block,
 /// the second the rest. None if the spec says how it is executed, if the value is no result or an
-/// output, and if its extents are no constants.
+/// output, and if its extents, or the bounds of coordinates, are no constants.
 pub(super) fn kernels(
     program: &Program,
     id: SpecId,
@@ -75,7 +77,13 @@ pub(super) fn kernels(
         attrs: vec![],
         span: Span::default(),
     };
-    let declared = StmtKind::DataDecl { name: Name::new(between), ty, range: None };
+    let known = program.range_of(means, value);
+    let is_integer = scalar.int_range().is_some();
+    let range = match is_integer && known != (None, None) && finds_elements(means, value) {
+        true => Some(bounds(known, scalar)?),
+        false => None,
+    };
+    let declared = StmtKind::DataDecl { name: Name::new(between), ty, range };
     let mut out = vec![Stmt::new(declared), first, rest];
     keep_unread(spec, &mut out[1..]);
     out[0].leading.clone_from(&stmt.leading);
@@ -210,6 +218,27 @@ fn behind(means: &Means, value: usize) -> Vec<&MeansStep> {
         depends
     };
     means.steps.iter().filter(|s| depends(s)).collect()
+}
+
+/// Whether a gather takes its coordinates from a value, or computes them from it.
+fn finds_elements(means: &Means, value: usize) -> bool {
+    let behind = behind(means, value);
+    let depends = |v: usize| v == value || behind.iter().any(|s| s.output == v);
+    behind.iter().any(|s| match (&s.op, s.inputs.get(1)) {
+        (MeansOp::Gather { .. }, Some(MeansInput::Value(index))) => depends(*index),
+        _ => false,
+    })
+}
+
+/// The known bounds of integers, for their declaration. The type gives a missing bound. None if a
+/// bound is no constant.
+fn bounds((lo, hi): (Option<Dim>, Option<Dim>), scalar: Scalar) -> Option<Elements> {
+    let (least, most) = scalar.int_range()?;
+    let bound = |known: Option<Dim>, of_type: i128| match known {
+        Some(known) => known.as_const(),
+        None => i64::try_from(of_type).ok(),
+    };
+    Some(Elements::Within(number(bound(lo, least)?), number(bound(hi, most + 1)?)))
 }
 
 /// Whether a spec leaves to us how it is executed.

@@ -10,7 +10,6 @@
 //! - V0221 the block contains only views, constants, and specs without executors.
 //! - V0207, V0208, V0217, V0218 types, extents, operands and attributes fit, as in a body.
 
-mod ranges;
 mod types;
 
 use super::exprs::refused;
@@ -528,7 +527,7 @@ impl Resolver {
             let message = format!("`%{}` is not a tensor of coordinates", name.text);
             return refuse(message, "use integers with one mode or without modes");
         }
-        let (lo, hi) = self.range_of(c, index);
+        let (lo, hi) = self.p.range_of(&c.means, index);
         let cx = &self.p.arena;
         if !self.is_within(lo.zip(hi), extents[axis]) {
             let n = cx.display(extents[axis]);

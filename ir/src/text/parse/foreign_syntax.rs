@@ -1,5 +1,5 @@
-//! Recognizes statements in the syntax of Python and C, such as `for k in range(4):`, and makes
-//! edits that convert them to the syntax of carbyne.
+//! Recognizes statements in the syntax of Python and C, such as `for k in range(4):`, and layouts
+//! whose shape and strides are lists, and makes edits that convert them to the syntax of carbyne.
 
 use super::functions::FUNCTIONS;
 use super::generated::{Grammar, Rule};
@@ -20,7 +20,7 @@ pub(super) fn mended(
     let line = without_comment(&text[base..]);
     let p = Place { text, base, at, step, rest, line };
     let other = p.division().or_else(|| p.for_loop()).or_else(|| p.define());
-    let other = other.or_else(|| p.constant()).or_else(|| p.barrier());
+    let other = other.or_else(|| p.constant()).or_else(|| p.barrier()).or_else(|| p.layout());
     if other.is_some() {
         return other;
     }
@@ -155,6 +155,20 @@ impl Place<'_> {
         (number && open_bracket(before)).then(|| {
             ("write a range as `0..64`".to_owned(), edit(self.at, self.at + 1, "..".to_owned()))
         })
+    }
+
+    /// `%A:[8,16:16,1].f16.GL`
+    fn layout(&self) -> Option<(String, Edit)> {
+        let open = self.step.rfind('[')?;
+        let is_type = self.step[..open].ends_with([':', '.']);
+        let close = self.at + self.rest.lines().next()?.find(']')?;
+        let (shape, stride) = self.text[self.base + open + 1..close].split_once(':')?;
+        if !is_type || stride.contains(':') {
+            return None;
+        }
+        let layout = format!("[{}:{}]", tuple(shape), tuple(stride));
+        let help = format!("write shape and strides as tuples, `{layout}`");
+        Some((help, edit(self.base + open, close + 1, layout)))
     }
 
     /// `%A: f16[8,8]`
@@ -298,6 +312,16 @@ fn loop_head(line: &str) -> Option<(usize, String)> {
     };
     let head = format!("for ({name} = {}; {name} < {to}; {name} += {by})", from.trim());
     (head != line[..open + close + 2]).then_some((open + close + 2, head))
+}
+
+/// A list in parentheses.
+fn tuple(list: &str) -> String {
+    let list = list.trim();
+    let inner = list.strip_prefix('(');
+    match inner.is_some_and(|inner| closing(inner) == Some(inner.len() - 1)) {
+        true => list.to_owned(),
+        false => format!("({list})"),
+    }
 }
 
 /// The position of the `)` that closes the parenthesis around the text.

@@ -1,29 +1,26 @@
 //! Ranges of the integers that a `means` block computes. They prove that such integers are valid
 //! coordinates where a step indexes a tensor by them.
 
-use super::super::Resolver;
-use super::Chain;
+use super::{Means, MeansInput, MeansOp, MeansStep, Program};
 use crate::ast::{BinaryOp, ReduceOp, SpecKind};
 use crate::expr::Dim;
-use crate::program::{MeansInput, MeansOp, MeansStep};
 
 /// The lower bound and the exclusive upper bound of integers; `None` if unknown.
 type Range = (Option<Dim>, Option<Dim>);
 
 const UNKNOWN: Range = (None, None);
 
-impl Resolver {
-    /// The range of the integers of a value.
-    pub(super) fn range_of(&self, c: &Chain, value: usize) -> Range {
-        let mut known: Vec<Range> = c
-            .means
+impl Program {
+    /// The range of the integers of a value of a `means` block.
+    pub fn range_of(&self, means: &Means, value: usize) -> Range {
+        let mut known: Vec<Range> = means
             .values
             .iter()
-            .map(|v| v.operand.and_then(|t| self.p.buffer_of(t).range))
+            .map(|v| v.operand.and_then(|t| self.buffer_of(t).range))
             .map(|range| range.map_or(UNKNOWN, |(lo, hi)| (Some(lo), Some(hi))))
             .collect();
-        for step in &c.means.steps {
-            let range = self.range_of_step(c, step, &known);
+        for step in &means.steps {
+            let range = self.range_of_step(means, step, &known);
             if let Some(of) = known.get_mut(step.output) {
                 *of = range;
             }
@@ -31,8 +28,8 @@ impl Resolver {
         known.get(value).copied().unwrap_or(UNKNOWN)
     }
 
-    fn range_of_step(&self, c: &Chain, step: &MeansStep, known: &[Range]) -> Range {
-        let cx = &self.p.arena;
+    fn range_of_step(&self, means: &Means, step: &MeansStep, known: &[Range]) -> Range {
+        let cx = &self.arena;
         let up = |n: Dim| cx.add(n, Dim::Const(1)).ok();
         let exactly = |v: f64| match v.fract() == 0.0 && v.abs() < 1e15 {
             true => (Some(Dim::Const(v as i64)), up(Dim::Const(v as i64))),
@@ -64,9 +61,9 @@ impl Resolver {
         match kind {
             SpecKind::Move => of(0),
             SpecKind::Unary(crate::ast::UnaryOp::Cast) => {
-                let scalar = c.means.values.get(step.output).map(|v| v.scalar);
+                let scalar = means.values.get(step.output).map(|v| v.scalar);
                 let from = match step.inputs.first() {
-                    Some(MeansInput::Value(v)) => c.means.values.get(*v).map(|v| v.scalar),
+                    Some(MeansInput::Value(v)) => means.values.get(*v).map(|v| v.scalar),
                     _ => None,
                 };
                 let integer = |s: Option<crate::scalar::Scalar>| {
@@ -80,7 +77,7 @@ impl Resolver {
                 }
             }
             SpecKind::Iota => {
-                let counted = c.means.values.get(step.output).map(|v| v.extents.as_slice());
+                let counted = means.values.get(step.output).map(|v| v.extents.as_slice());
                 let MeansOp::Spec { axes, .. } = &step.op else { return UNKNOWN };
                 let n = axes.first().and_then(|axis| counted?.get(*axis)).copied();
                 (Some(Dim::Const(0)), n)
@@ -105,7 +102,7 @@ impl Resolver {
                 let from_zero = lo.is_some_and(|lo| cx.range(lo).0.is_some_and(|lo| lo >= 0));
                 let MeansOp::Spec { axes, .. } = &step.op else { return UNKNOWN };
                 let Some(MeansInput::Value(summed)) = step.inputs.first() else { return UNKNOWN };
-                let extents = c.means.values.get(*summed).map(|v| v.extents.as_slice());
+                let extents = means.values.get(*summed).map(|v| v.extents.as_slice());
                 let largest = |d: Dim| cx.range(d).1;
                 let count = axes
                     .iter()
