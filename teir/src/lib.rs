@@ -31,6 +31,7 @@
 
 mod check;
 mod compare;
+mod json;
 mod kernel_level;
 mod lowered;
 mod record;
