@@ -20,6 +20,8 @@ const THREAD_BYTES: u128 = 256;
 const MAX_SHARED_BYTES: u128 = 64 << 10;
 /// Most of K that is in shared memory at a time.
 const MAX_DEPTH: u64 = 64;
+/// The fastest of two K axes is taken as a whole up to this size, where no part of 8 or more fits.
+const MAX_WHOLE: u64 = 256;
 /// Elements that a copy moves at a time, or a primitive without products changes.
 const PART: u64 = 4096;
 
@@ -105,9 +107,9 @@ fn slice(k: &Mode, room: u64) -> u64 {
         let parts = k.size().div_ceil(most / unit * unit);
         return k.size().div_ceil(parts).next_multiple_of(unit);
     }
-    let whole = (1..=most).filter(|s| fast.is_multiple_of(*s) || s.is_multiple_of(fast));
-    let best = whole.max_by_key(|s| (s.is_multiple_of(8), *s)).unwrap_or(1);
-    if best < 8 && fast <= room { fast } else { best }
+    let valid = (1..=most).filter(|s| fast.is_multiple_of(*s) || s.is_multiple_of(fast));
+    let best = valid.max_by_key(|s| (s.is_multiple_of(8), *s)).unwrap_or(1);
+    if best < 8 && fast <= room.min(MAX_WHOLE) { fast } else { best }
 }
 
 /// Tiles of a product, and threads. Tiles are rounded up to what instructions for f32 and f64

@@ -146,6 +146,7 @@ fn parts_of_two_k_axes_divide_the_fastest_or_are_whole_ones() {
         (24, 5, 48),
         (40, 3, 40),
         (67, 2, 67),
+        (257, 2, 1),
         (72, 2, 24),
         (100, 2, 50),
         (1, 90, 48),
