@@ -101,6 +101,15 @@ pub(crate) fn diagnostic(source: &Source, d: &Diagnostic) -> Value {
     })
 }
 
+/// The place of a line as a whole, which counts from 1.
+pub(crate) fn line(source: &Source, number: usize, label: &str) -> Value {
+    let mut lines = source.text.split_inclusive('\n');
+    let start: usize = lines.by_ref().take(number.saturating_sub(1)).map(str::len).sum();
+    let end = start + lines.next().unwrap_or_default().trim_end().len();
+    let [start, end] = [start, end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+    place(source, Span { start, end }, label, true)
+}
+
 fn place(source: &Source, span: Span, label: &str, primary: bool) -> Value {
     // Without the text there are offsets, but no lines.
     let (start, end) = match source.text.is_empty() {

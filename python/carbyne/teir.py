@@ -56,7 +56,7 @@ class Violation:
 class Error(ValueError):
     """An operation has violations."""
 
-    #: All violations, in the order of the specification.
+    #: Violations in the order of the specification. Later rules are checked only where the earlier ones hold.
     violations: tuple[Violation, ...]
 
     def __init__(self, text: str, violations: str) -> None:
@@ -75,8 +75,11 @@ class Operation:
 
         Raises:
             Error: The operation violates the specification.
+            TypeError: The source is neither a string nor a mapping.
         """
-        self._native = Teir(source if isinstance(source, str) else json.dumps(source))
+        if not isinstance(source, (str, Mapping)):
+            raise TypeError(f"`source` must be a string or a mapping, not {type(source).__name__}")
+        self._native = Teir(source if isinstance(source, str) else json.dumps(source, default=_plain))
 
     @property
     def text(self) -> str:
@@ -125,13 +128,36 @@ class Operation:
 
         Raises:
             Error: An array is too short, or the operation too large.
+            TypeError: An argument is no array, or a masked one.
         """
         arrays = []
         for name, array in (("in0", in0), ("in1", in1), ("out", out)):
+            if isinstance(array, np.ma.MaskedArray):
+                raise TypeError(f"`{name}`: a masked array has elements without values")
+            if not isinstance(array, np.ndarray):
+                raise TypeError(f"`{name}` must be an array of NumPy, not {type(array).__name__}")
             if array.ndim != 1 or array.dtype != self.dtype:
                 raise ValueError(f"{name} is {array.dtype} of {array.ndim} dimensions; pass {self.dtype} of one dimension")
             arrays.append(array.tobytes())
         return np.frombuffer(bytearray(self._native.execute(*arrays)), self.dtype)
 
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, Operation) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.text,)
+
     def __repr__(self) -> str:
         return f"<carbyne.teir.Operation {self.to_dict()['primitives']['prim_main']}>"
+
+
+def _plain(value: object) -> Any:
+    """A mapping or a number of NumPy as JSON has it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, np.integer):
+        return int(value)
+    raise TypeError(f"{type(value).__name__} is neither a mapping, a list, a string nor an integer")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import random
 import string
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -105,5 +107,39 @@ def test_arrays_suit() -> None:
         operation.execute(one[:3], none, one)
     with pytest.raises(ValueError, match="float64"):
         operation.execute(one.astype(np.float64), none, one)
+    with pytest.raises(TypeError, match="`out`: a masked array"):
+        operation.execute(one, none, np.ma.masked_array(one))
+    with pytest.raises(TypeError, match="`in0` must be an array of NumPy, not list"):
+        operation.execute([1.0] * 4, none, one)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="level"):
         operation.lower("thread")  # type: ignore[arg-type]
+
+
+def test_operations_are_values() -> None:
+    given = drawn(random.Random(1))
+    operation = teir.Operation(given)
+    assert operation == teir.Operation(operation.text) != teir.Operation(drawn(random.Random(2)))
+    assert operation != operation.text
+    assert len({operation, teir.Operation(given)}) == 1
+    assert pickle.loads(pickle.dumps(operation)) == operation == copy.deepcopy(operation)
+
+
+def test_sources_are_texts_or_mappings() -> None:
+    given = drawn(random.Random(1))
+    sizes = [np.int64(size) for size in given["schedule"]["dim_sizes"]]
+    schedule = MappingProxyType({**given["schedule"], "dim_sizes": sizes})
+    assert teir.Operation(MappingProxyType({**given, "schedule": schedule})).to_dict() == given
+    for source in (None, 1, b"", []):
+        with pytest.raises(TypeError, match="`source` must be a string or a mapping"):
+            teir.Operation(source)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="set is neither"):
+        teir.Operation({"schedule": {"dim_sizes": {1, 2}}})
+
+
+def test_errors_of_json_name_fields() -> None:
+    given = drawn(random.Random(1))
+    given["schedule"]["dim_sizes"][0] = 1.5
+    with pytest.raises(teir.Error, match="TEIR01 axis 0, dim_sizes: found `1.5`, wanted a number from 0"):
+        teir.Operation(given)
+    with pytest.raises(teir.Error, match="TEIR01 the operation: found a list"):
+        teir.Operation("[]")

@@ -7,7 +7,7 @@
 //! - R3: a BRGEMM has one `prim` axis of each of M and N, and two of K.
 
 use crate::record::{Axis, Dim, Exec, First, Last, Main, Operation, Primitives, Tensor};
-use crate::violation::{Code, Field, Place, Violation, Violations};
+use crate::violation::{Code, Field, MAX_VIOLATIONS, Place, Violation, Violations};
 
 /// An operation that is well formed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,18 +59,18 @@ impl Operation {
     /// Checks the operation.
     ///
     /// # Errors
-    /// All that is wrong, in the order of the specification; later rules where the earlier
-    /// ones hold.
+    /// What is wrong, in the order of the specification. Later rules are checked only where the
+    /// earlier ones hold.
     pub fn check(&self) -> Result<Checked, Violations> {
         let axes = self.schedule.axes()?;
-        let mut wrong = vec![];
         if axes.is_empty() {
             let help = "add an axis of size 1 where a single element is meant";
             let place = Place::Field(Field::DimTypes);
-            wrong.push(Violation::new(Code::NoAxes, place, "no axes", "at least one", help));
+            return Err(Violation::new(Code::NoAxes, place, "no axes", "at least one", help).into());
         }
-        wrong.extend(axes.iter().enumerate().flat_map(|(i, axis)| entries(i, axis)));
-        wrong.extend(rules(&axes, &self.primitives));
+        let entries = axes.iter().enumerate().flat_map(|(i, axis)| entries(i, axis));
+        let rules = rules(&axes, &self.primitives);
+        let mut wrong: Vec<_> = entries.chain(rules).take(MAX_VIOLATIONS).collect();
         if !wrong.is_empty() {
             return Err(Violations(wrong));
         }

@@ -84,7 +84,8 @@ fn simulated(
 ) -> Result<Array, Violation> {
     let scalar = operation.primitives().data_type.scalar();
     let refuse = |found: String| {
-        let (wanted, help) = ("an output of the simulator", "change what the message names");
+        let (wanted, help) =
+            ("an output of the simulator", "report it: it is a defect of carbyne-teir");
         Violation::new(Code::Refused, Place::Operation, found, wanted, help)
     };
     let mut options = Options::default();

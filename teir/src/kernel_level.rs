@@ -18,6 +18,7 @@ use crate::violation::{Code, Field, Place, Violation, Violations};
 use carbyne_embed::build::{Body, Builder, Compute, Num, Tensor as View, Value, statements};
 use carbyne_embed::{Checked as Program, Diagnostics, Key, SpecKind};
 use carbyne_ir::ast::{Attr, ViewOp};
+use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
 /// Extents of tiles along M and N that strategies divide among the threads of a block.
@@ -76,7 +77,7 @@ fn suits(operation: &Checked) -> Result<(), Violation> {
 /// Axes of a role, merged where the strides of all tensors allow it; the slowest comes first.
 fn merged(axes: &[Axis], role: Dim, by: Tensor) -> Vec<Merged> {
     let mut order: Vec<&Axis> = axes.iter().filter(|a| a.dim == role && a.size > 1).collect();
-    order.sort_by_key(|a| std::cmp::Reverse(a.stride(by)));
+    order.sort_by_key(|a| Reverse(a.stride(by)));
     let mut merged: Vec<Merged> = vec![];
     for axis in order {
         let is_prim = axis.exec == Exec::Prim;
@@ -123,9 +124,11 @@ fn matrices(operation: &Checked, pins: bool) -> ([Modes; 3], Vec<Attr>, Vec<Stri
     };
     let (rows, columns) = (side(Dim::M), side(Dim::N));
     let mut depth = merged(axes, Dim::K, Tensor::In0);
-    // The fastest comes first in a hierarchical mode. Tiles lie within it.
+    // The fastest comes first in a hierarchical mode. Tiles lie within it, so it is the one that
+    // powers of two divide best.
     depth.reverse();
-    depth.sort_by_key(|group| !group.holds_prim);
+    let twos = |group: &Merged| group.size.trailing_zeros().min(4);
+    depth.sort_by_key(|group| (Reverse(twos(group)), !group.holds_prim));
     let flat = |group: &Merged, t: Tensor| vec![(group.size, group.strides[t as usize])];
     let modes = Tensor::ALL.map(|tensor| {
         let k = match depth.is_empty() {
@@ -170,11 +173,12 @@ fn matrices(operation: &Checked, pins: bool) -> ([Modes; 3], Vec<Attr>, Vec<Stri
 fn elements(operation: &Checked) -> [Modes; 3] {
     let axes = operation.axes();
     let copies = operation.primitives().prim_main == Main::Copy;
-    let mut outer: Vec<&Axis> = axes.iter().filter(|a| a.dim != Dim::K && a.size > 1).collect();
-    outer.sort_by_key(|a| std::cmp::Reverse(a.stride(Tensor::Out)));
+    let larger = || axes.iter().filter(|a| a.size > 1);
+    let mut outer: Vec<&Axis> = larger().filter(|a| a.dim != Dim::K).collect();
+    outer.sort_by_key(|a| Reverse(a.stride(Tensor::Out)));
     Tensor::ALL.map(|tensor| {
         let mode = |axis: &Axis| vec![(axis.size, axis.stride(tensor))];
-        let along_k = axes.iter().filter(|a| a.dim == Dim::K && tensor == Tensor::In0 && copies);
+        let along_k = larger().filter(|a| a.dim == Dim::K && tensor == Tensor::In0 && copies);
         let modes: Modes = along_k.chain(outer.iter().copied()).map(mode).collect();
         // A tensor has a mode.
         if modes.is_empty() { vec![vec![(1, 1)]] } else { modes }
@@ -224,8 +228,8 @@ fn write(
 
 /// The input of the last copy along K, which is the one that stays.
 fn last_along_k(operation: &Checked, modes: &[Modes; 3], in0: &View) -> View {
-    let along_k: Vec<u64> =
-        operation.axes().iter().filter(|a| a.dim == Dim::K).map(|a| a.size).collect();
+    let along_k = operation.axes().iter().filter(|a| a.dim == Dim::K && a.size > 1);
+    let along_k: Vec<u64> = along_k.map(|a| a.size).collect();
     if along_k.is_empty() {
         return in0.clone();
     }

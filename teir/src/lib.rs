@@ -36,6 +36,7 @@
 
 mod check;
 mod compare;
+mod json;
 mod kernel_level;
 mod lowered;
 mod record;

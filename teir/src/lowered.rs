@@ -2,7 +2,7 @@
 //! kernel finds the elements of each tensor: the program may declare other modes than the
 //! operation.
 
-use crate::record::Tensor;
+use crate::record::{Axis, Tensor};
 use crate::violation::{Code, Place, Violation};
 use carbyne_embed::build::{Builder, Num, Tensor as View};
 use carbyne_embed::{Checked as Program, Diagnostics, Scalar};
@@ -12,8 +12,15 @@ pub const NAME: &str = "teir";
 
 /// A violation for what carbyne refuses.
 pub(crate) fn refused(errors: &Diagnostics) -> Violation {
-    let found = errors.to_string();
-    let (wanted, help) = ("a program that carbyne takes", "change what its message names");
+    let mut lines: Vec<String> = vec![];
+    for line in errors.to_string().lines() {
+        if !lines.iter().any(|said| said == line) {
+            lines.push(line.to_owned());
+        }
+    }
+    let found = lines.join("\n");
+    let wanted = "a program that carbyne takes";
+    let help = "make sizes smaller, or report the operation: it is a defect of carbyne-teir";
     Violation::new(Code::Refused, Place::Operation, found, wanted, help)
 }
 
@@ -57,6 +64,11 @@ impl Lowered {
             offset
         })
     }
+}
+
+/// The size and the stride of an axis. The stride of an axis of size 1 is never used.
+pub(crate) fn entry(axis: &Axis, tensor: Tensor) -> (u64, u64) {
+    (axis.size, if axis.size == 1 { 1 } else { axis.stride(tensor) })
 }
 
 /// Declares a tensor with these modes.

@@ -251,18 +251,21 @@ impl Schedule {
     /// Its axes.
     ///
     /// # Errors
-    /// `TEIR03` for each vector that has not one entry an axis.
+    /// `TEIR03` for each vector whose length is not that of most vectors.
     pub fn axes(&self) -> Result<Vec<Axis>, Violations> {
-        let wanted = self.dim_types.len();
         let lengths = [
+            (Field::DimTypes, self.dim_types.len()),
             (Field::ExecTypes, self.exec_types.len()),
             (Field::DimSizes, self.dim_sizes.len()),
             (Field::StridesIn0, self.strides_in0.len()),
             (Field::StridesIn1, self.strides_in1.len()),
             (Field::StridesOut, self.strides_out.len()),
         ];
+        // The last one of several maxima wins, so that the first vector decides a tie.
+        let alike = |(_, n): &&(Field, usize)| lengths.iter().filter(|(_, m)| m == n).count();
+        let (model, wanted) = *lengths.iter().rev().max_by_key(alike).unwrap_or(&lengths[0]);
         let wrong = lengths.into_iter().filter(|(_, n)| *n != wanted);
-        let wrong: Vec<_> = wrong.map(|(field, n)| unequal(field, n, wanted)).collect();
+        let wrong: Vec<_> = wrong.map(|(field, n)| unequal(field, n, model, wanted)).collect();
         if !wrong.is_empty() {
             return Err(Violations(wrong));
         }
@@ -276,33 +279,17 @@ impl Schedule {
     }
 }
 
-fn unequal(field: Field, found: usize, wanted: usize) -> Violation {
+fn unequal(field: Field, found: usize, model: Field, wanted: usize) -> Violation {
     let entries = |n: usize| if n == 1 { "1 entry".to_owned() } else { format!("{n} entries") };
     let help = match found < wanted {
         true => format!("add {} to {}", entries(wanted - found), field.as_str()),
         false => format!("remove {} from {}", entries(found - wanted), field.as_str()),
     };
-    let wanted = format!("{wanted}, as many as dim_types has");
+    let wanted = format!("{wanted}, as many as {} has", model.as_str());
     Violation::new(Code::Lengths, Place::Field(field), entries(found), wanted, help)
 }
 
 impl Operation {
-    /// Reads JSON: an object of `schedule` and `primitives`, with the fields of the specification.
-    ///
-    /// # Errors
-    /// `TEIR01` for JSON that is no operation.
-    pub fn from_json(json: &str) -> Result<Self, Violations> {
-        serde_json::from_str(json).map_err(|e| {
-            let place = match e.line() {
-                0 => Place::Operation,
-                line => Place::Line(line),
-            };
-            let wanted = "an object of `schedule` and `primitives`, with the fields of TEIR";
-            let help = "write the fields as the README of carbyne-teir lists them";
-            Violation::new(Code::Syntax, place, e.to_string(), wanted, help).into()
-        })
-    }
-
     /// As JSON, indented.
     #[must_use]
     pub fn to_json(&self) -> String {

@@ -10,15 +10,30 @@
 //! M shared 4 1024 0 1024
 //! ```
 
-use crate::record::{Axis, DataType, First, Last, Main, Operation, Primitives, Schedule};
-use crate::violation::{Code, Place, Violation, Violations};
+use crate::record::{Axis, Operation, Primitives, Schedule};
+use crate::violation::{Code, MAX_VIOLATIONS, Place, Violation, Violations, quoted};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::str::FromStr;
 
+/// The numbers that sizes and strides may be.
+pub(crate) const NUMBER: &str = "a number from 0 to 18446744073709551615";
+/// Most bytes of a text.
+const MAX_BYTES: usize = 2 << 20;
+
+/// A source without its byte order mark. A large one is refused.
+pub(crate) fn admitted(source: &str) -> Result<&str, Violation> {
+    if source.len() > MAX_BYTES {
+        let found = format!("{} bytes", source.len());
+        let (wanted, help) = (format!("at most {MAX_BYTES}"), "leave out axes or comments");
+        return Err(Violation::new(Code::Syntax, Place::Operation, found, wanted, help));
+    }
+    Ok(source.strip_prefix('\u{feff}').unwrap_or(source))
+}
+
 /// Another word than the wanted one.
 fn unreadable(word: &str, place: Place, wanted: &str) -> Violation {
-    let found = format!("`{}`", word.escape_debug());
-    Violation::new(Code::Syntax, place, found, wanted, format!("write {wanted}"))
+    Violation::new(Code::Syntax, place, quoted(word), wanted, format!("write {wanted}"))
 }
 
 /// Reads a name of the specification. `what` stands before the names in an error.
@@ -33,10 +48,7 @@ fn axis(words: &[&str], place: Place) -> Result<Axis, Violation> {
         let help = "write an axis as `M shared 4 1024 0 1024`";
         return Err(Violation::new(Code::Syntax, place, found, wanted, help));
     };
-    let number = |word: &str| {
-        let wanted = "a number from 0 to 18446744073709551615";
-        word.parse::<u64>().map_err(|_| unreadable(word, place, wanted))
-    };
+    let number = |word: &str| word.parse::<u64>().map_err(|_| unreadable(word, place, NUMBER));
     Ok(Axis {
         dim: read(dim, place, "a role: ")?,
         exec: read(exec, place, "an execution: ")?,
@@ -45,59 +57,72 @@ fn axis(words: &[&str], place: Place) -> Result<Axis, Violation> {
     })
 }
 
-/// Takes a primitive that is not named yet.
-fn set<T: FromStr<Err = String>>(
-    to: &mut Option<T>,
-    word: &str,
-    place: Place,
-) -> Result<(), Violation> {
-    if to.is_some() {
-        let wanted = "each primitive once";
-        let help = "remove the line";
-        return Err(Violation::new(Code::Syntax, place, "a second one", wanted, help));
+/// The word that names a primitive, or what its absence is called.
+fn named<T: FromStr<Err = String>>(
+    words: &BTreeMap<&str, (&str, Place)>,
+    name: &str,
+) -> Result<T, Violation> {
+    if let Some((word, place)) = words.get(name) {
+        return read(word, *place, "");
     }
-    *to = Some(read(word, place, "")?);
-    Ok(())
+    let (found, wanted) = (format!("no `{name}`"), "a line for each primitive");
+    let help = format!("add a line `{name}` with one of its names");
+    Err(Violation::new(Code::Syntax, Place::Operation, found, wanted, help))
 }
 
-/// The primitive, or what its absence is called.
-fn named<T>(primitive: Option<T>, name: &str) -> Result<T, Violation> {
-    primitive.ok_or_else(|| {
-        let (found, wanted) = (format!("no `{name}`"), "a line for each primitive");
-        let help = format!("add a line `{name}` with one of its names");
-        Violation::new(Code::Syntax, Place::Operation, found, wanted, help)
-    })
+/// What was read. An error is put to the others.
+pub(crate) fn kept<T>(read: Result<T, Violation>, wrong: &mut Vec<Violation>) -> Option<T> {
+    read.map_err(|e| wrong.push(e)).ok()
 }
 
 impl Operation {
     /// Reads the short text. `#` begins a comment; lines may come in any order, save that of axes.
     ///
     /// # Errors
-    /// `TEIR01` for the first line that cannot be read, or a primitive that is missing.
+    /// `TEIR01` for each line that cannot be read, and for each primitive that is missing.
     pub fn from_text(text: &str) -> Result<Self, Violations> {
-        let (mut data_type, mut prim_first, mut prim_main, mut prim_last) =
-            (None::<DataType>, None::<First>, None::<Main>, None::<Last>);
+        let mut primitives = BTreeMap::new();
         let mut axes = vec![];
-        for (i, line) in text.lines().enumerate() {
+        let mut wrong = vec![];
+        for (i, line) in admitted(text)?.lines().enumerate() {
             let place = Place::Line(i + 1);
             let words = line.split('#').next().unwrap_or_default();
             let words: Vec<&str> = words.split_whitespace().collect();
             match words.as_slice() {
                 [] => {}
-                ["data_type", word] => set(&mut data_type, word, place)?,
-                ["prim_first", word] => set(&mut prim_first, word, place)?,
-                ["prim_main", word] => set(&mut prim_main, word, place)?,
-                ["prim_last", word] => set(&mut prim_last, word, place)?,
-                words => axes.push(axis(words, place)?),
+                [name @ ("data_type" | "prim_first" | "prim_main" | "prim_last"), word] => {
+                    if primitives.insert(*name, (*word, place)).is_some() {
+                        let (wanted, help) = ("each primitive once", "remove the line");
+                        let found = "a second one";
+                        wrong.push(Violation::new(Code::Syntax, place, found, wanted, help));
+                    }
+                }
+                words => axes.extend(kept(axis(words, place), &mut wrong)),
+            }
+            if wrong.len() == MAX_VIOLATIONS {
+                return Err(Violations(wrong));
             }
         }
-        let primitives = Primitives {
-            data_type: named(data_type, "data_type")?,
-            prim_first: named(prim_first, "prim_first")?,
-            prim_main: named(prim_main, "prim_main")?,
-            prim_last: named(prim_last, "prim_last")?,
-        };
-        Ok(Operation { schedule: Schedule::of_axes(&axes), primitives })
+        let data_type = kept(named(&primitives, "data_type"), &mut wrong);
+        let prim_first = kept(named(&primitives, "prim_first"), &mut wrong);
+        let prim_main = kept(named(&primitives, "prim_main"), &mut wrong);
+        let prim_last = kept(named(&primitives, "prim_last"), &mut wrong);
+        match (data_type, prim_first, prim_main, prim_last) {
+            (Some(data_type), Some(prim_first), Some(prim_main), Some(prim_last))
+                if wrong.is_empty() =>
+            {
+                let primitives = Primitives { data_type, prim_first, prim_main, prim_last };
+                Ok(Operation { schedule: Schedule::of_axes(&axes), primitives })
+            }
+            _ => {
+                wrong.sort_by_key(|e| match e.place {
+                    Place::Line(line) => line,
+                    _ => usize::MAX,
+                });
+                wrong.truncate(MAX_VIOLATIONS);
+                Err(Violations(wrong))
+            }
+        }
     }
 
     /// As the short text.
@@ -117,12 +142,12 @@ impl Operation {
         Ok(text)
     }
 
-    /// Reads JSON where the first character is a brace, else the short text.
+    /// Reads JSON where the first character is a brace or a bracket, else the short text.
     ///
     /// # Errors
     /// `TEIR01` for what is neither.
     pub fn read(source: &str) -> Result<Self, Violations> {
-        match source.trim_start().starts_with('{') {
+        match admitted(source)?.trim_start().starts_with(['{', '[']) {
             true => Operation::from_json(source),
             false => Operation::from_text(source),
         }

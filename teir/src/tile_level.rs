@@ -14,11 +14,12 @@
 //!   first and last accesses.
 //! - Without a product each element is written once: of copies along K only the last one stays, and
 //!   no primitive of first and last accesses depends on K. So there are no loops along K.
-//! - Axes of size 1 are no loops. Tiles reach over the end of an axis where instructions want other
-//!   sizes.
+//! - The prim K of a product is taken in parts of at most 64, in the innermost loop.
+//! - Axes of size 1 are no loops and no modes, unless a tile has no others. Tiles reach over the
+//!   end of an axis where instructions want other sizes.
 
 use crate::check::Checked;
-use crate::lowered::{Lowered, Modes, NAME, declare, refused, signed};
+use crate::lowered::{Lowered, Modes, NAME, declare, entry, refused, signed};
 use crate::record::{Axis, Dim, Exec, First, Last, Main, Tensor};
 use crate::tiles::{Mode, admit, elements, products};
 use crate::violation::{Code, Field, Place, Violation, Violations};
@@ -51,7 +52,7 @@ pub fn lower(operation: &Checked) -> Result<Lowered, Violations> {
     Ok(Lowered { program, modes: Tensor::ALL.map(|tensor| plan.modes(tensor)), open: vec![] })
 }
 
-/// An axis that is not prim.
+/// An axis that is not prim, larger than 1.
 struct Outer {
     axis: Axis,
     /// The variable of its loop, if it is one.
@@ -75,7 +76,7 @@ impl<'a> Plan<'a> {
         let axes = operation.axes();
         let product = operation.primitives().prim_main.multiplies();
         admit(operation)?;
-        let outer = axes.iter().enumerate().filter(|(_, a)| a.exec != Exec::Prim);
+        let outer = axes.iter().enumerate().filter(|(_, a)| a.exec != Exec::Prim && a.size > 1);
         let name = |(i, axis): (usize, &Axis)| {
             let name = format!("{}{i}", axis.dim.as_str().to_lowercase());
             Outer { axis: *axis, name }
@@ -111,8 +112,7 @@ impl<'a> Plan<'a> {
 
     /// Whether an axis is a loop or a part of the grid.
     fn runs(&self, axis: &Axis) -> bool {
-        let needed = axis.dim != Dim::K || self.operation.primitives().prim_main.multiplies();
-        needed && axis.size > 1
+        axis.dim != Dim::K || self.operation.primitives().prim_main.multiplies()
     }
 
     fn shared(&self) -> impl DoubleEndedIterator<Item = &Outer> {
@@ -156,7 +156,7 @@ impl<'a> Plan<'a> {
         if !self.operation.uses(tensor) {
             return vec![];
         }
-        let entry = |axis: &Axis| (axis.size, axis.stride(tensor));
+        let entry = |axis: &Axis| entry(axis, tensor);
         let outer = self.outer.iter().filter(|o| o.axis.dim.has(tensor));
         let outer = outer.map(|o| vec![entry(&o.axis)]);
         let tile = self.tiles[tensor as usize].iter();
@@ -203,9 +203,8 @@ impl<'a> Plan<'a> {
         let view = |tensor, part: &[Num]| self.tile(tensor, &tensors[tensor as usize], block, part);
         let (around, revisits, inside) = self.loops();
         if self.operation.primitives().prim_main.multiplies() {
-            let [in0, in1, out] = Tensor::ALL.map(|tensor| view(tensor, &[]));
             nest(body, &around, &mut |body| {
-                self.product(body, [&in0, &in1, &out], &revisits, &inside);
+                self.product(body, &view, &revisits, &inside);
             });
         } else {
             nest(body, &around, &mut |body| {
@@ -222,11 +221,12 @@ impl<'a> Plan<'a> {
     fn product(
         &self,
         body: &mut Body,
-        [in0, in1, out]: [&View; 3],
+        view: &dyn Fn(Tensor, &[Num]) -> View,
         revisits: &[&Outer],
         inside: &[&Outer],
     ) {
         let primitives = self.operation.primitives();
+        let out = &view(Tensor::Out, &[]);
         let shape = || extents(&self.tiles[Tensor::Out as usize]);
         let stays = revisits.is_empty();
         let sum = if self.adds || (stays && primitives.prim_first == First::Zero) {
@@ -248,10 +248,14 @@ impl<'a> Plan<'a> {
                 false => body.copy("sum", out, Memory::Rf),
             }
         };
+        let depth = &self.tiles[Tensor::In1 as usize][..1];
         nest(body, inside, &mut |body| {
-            let a = body.copy("a", in0, Memory::Sh);
-            let b = body.copy("b", in1, Memory::Sh);
-            body.matmul_add(&a, &b, &sum);
+            parts(body, depth, &mut vec![], &mut |body, part| {
+                let rows = [Num::from(0), part[0].clone()];
+                let a = body.copy("a", &view(Tensor::In0, &rows), Memory::Sh);
+                let b = body.copy("b", &view(Tensor::In1, part), Memory::Sh);
+                body.matmul_add(&a, &b, &sum);
+            });
         });
         if self.adds {
             body.spec(SpecKind::Accumulate(AccumulateOp::Add), &[&sum], out, vec![]);

@@ -6,8 +6,11 @@ use crate::check::Checked;
 use crate::record::{Axis, Dim, Exec, First, Last, Main, Tensor};
 use crate::violation::{Code, Field, Place, Violation};
 
-/// Most axes of an operation that is lowered: loops nest so deep.
-const MAX_AXES: usize = 64;
+/// Most axes larger than 1 of an operation that is lowered. Each may be a loop, and carbyne takes
+/// minutes for a program in which 25 of them nest.
+const MAX_AXES: usize = 16;
+/// Most bits of a tensor, gaps included.
+const MAX_BITS: u64 = 1 << 50;
 /// Most blocks of a grid (CUDA C++ Programming Guide, technical specifications per compute
 /// capability).
 const MAX_BLOCKS: u64 = (1 << 31) - 1;
@@ -15,8 +18,12 @@ const MAX_BLOCKS: u64 = (1 << 31) - 1;
 const MAX_THREADS: u128 = 256;
 /// Most bytes of a tile of the output in the registers of one thread.
 const THREAD_BYTES: u128 = 256;
-/// Most bytes of the tiles of both inputs in shared memory.
-const MAX_SHARED_BYTES: u128 = 96 << 10;
+/// Most bytes of the tiles of both inputs in shared memory. A warp can hold as many in registers.
+const MAX_SHARED_BYTES: u128 = 64 << 10;
+/// Most of K that is in shared memory at a time.
+const MAX_DEPTH: u64 = 64;
+/// The fastest of two K axes is taken as a whole up to this size, where no part of 8 or more fits.
+const MAX_WHOLE: u64 = 256;
 /// Elements that a copy moves at a time, or a primitive without products changes.
 const PART: u64 = 4096;
 
@@ -50,13 +57,14 @@ pub(crate) fn admit(operation: &Checked) -> Result<(), Violation> {
         let (found, wanted) = ("no primitive".to_owned(), "at least one".to_owned());
         return unsuited(Place::Field(Field::PrimMain), found, wanted, "leave the operation out");
     }
-    if axes.len() > MAX_AXES {
-        let (found, wanted) = (format!("{} axes", axes.len()), format!("at most {MAX_AXES}"));
-        let place = Place::Field(Field::DimTypes);
+    let loops = axes.iter().filter(|a| a.size > 1).count();
+    if loops > MAX_AXES {
+        let found = format!("{loops} axes larger than 1");
+        let (place, wanted) = (Place::Field(Field::DimSizes), format!("at most {MAX_AXES}"));
         return unsuited(place, found, wanted, "merge axes that are contiguous");
     }
+    let most = MAX_BITS / primitives.data_type.scalar().bits().unsigned_abs();
     for tensor in Tensor::ALL.into_iter().filter(|t| operation.uses(*t)) {
-        let most = i64::MAX.unsigned_abs() / 8;
         if operation.span(tensor) > most {
             let found = format!("{} elements", operation.span(tensor));
             let place = Place::Field(tensor.strides());
@@ -74,13 +82,45 @@ pub(crate) fn admit(operation: &Checked) -> Result<(), Violation> {
     Ok(())
 }
 
+/// The axes of a tile. Along those of size 1 it does not extend, unless there are no others.
+fn of_tile(axes: &[Axis], suits: impl Fn(&Axis) -> bool) -> Vec<Axis> {
+    let mut found: Vec<Axis> =
+        axes.iter().filter(|a| a.exec == Exec::Prim && suits(a)).copied().collect();
+    let largest = found.iter().map(|a| a.size).max();
+    if largest > Some(1) {
+        found.retain(|a| a.size > 1);
+    } else {
+        found.truncate(1);
+    }
+    found
+}
+
+/// The part of K that a tile holds at a time: at most `room`. A tile of a hierarchical mode divides
+/// its fastest axis, or is made of whole ones.
+fn slice(k: &Mode, room: u64) -> u64 {
+    let most = room.min(MAX_DEPTH);
+    let fast = match k.axes.as_slice() {
+        [fast, _] => fast.size,
+        _ => 1,
+    };
+    let unit = fast.saturating_mul(8 >> fast.trailing_zeros().min(3));
+    if unit <= most {
+        // Parts of about one size, as few as possible.
+        let parts = k.size().div_ceil(most / unit * unit);
+        return k.size().div_ceil(parts).next_multiple_of(unit);
+    }
+    let valid = (1..=most).filter(|s| fast.is_multiple_of(*s) || s.is_multiple_of(fast));
+    let best = valid.max_by_key(|s| (s.is_multiple_of(8), *s)).unwrap_or(1);
+    if best < 8 && fast <= room.min(MAX_WHOLE) { fast } else { best }
+}
+
 /// Tiles of a product, and threads. Tiles are rounded up to what instructions for f32 and f64
 /// divide.
 pub(crate) fn products(operation: &Checked) -> Result<([Vec<Mode>; 3], u64), Violation> {
-    let axes = operation.axes();
     let prim = |dim| {
-        let of = axes.iter().rev().filter(move |a| a.exec == Exec::Prim && a.dim == dim);
-        of.copied().collect::<Vec<_>>()
+        let mut axes = of_tile(operation.axes(), |a| a.dim == dim);
+        axes.reverse();
+        axes
     };
     let bytes = u128::from(operation.primitives().data_type.scalar().bits().unsigned_abs() / 8);
     let side = |size: u64| if size <= 8 { 8 } else { size.next_multiple_of(16) };
@@ -95,30 +135,20 @@ pub(crate) fn products(operation: &Checked) -> Result<([Vec<Mode>; 3], u64), Vio
         && u128::from(of_output[0]) * u128::from(of_output[1]) * bytes <= 32 * THREAD_BYTES;
     let extent = |m: &Mode| if narrow { side(m.size()) } else { m.size().next_multiple_of(16) };
     let (m, n) = (|| mode(Dim::M, &extent), || mode(Dim::N, &extent));
-    let k = || {
-        mode(Dim::K, &|k| match k.axes.as_slice() {
-            // A tile of a hierarchical mode is made of whole fastest axes.
-            [fast, slow] => {
-                let eights = 8 >> fast.size.trailing_zeros().min(3);
-                fast.size.saturating_mul(slow.size.next_multiple_of(eights))
-            }
-            _ => k.size().next_multiple_of(8),
-        })
-    };
-    let tiles = [vec![m(), k()], vec![k(), n()], vec![m(), n()]];
-    let (rows, columns, depth) = (m().extent, n().extent, k().extent);
-    let shared = (u128::from(rows) + u128::from(columns)) * u128::from(depth) * bytes;
-    let tile = u128::from(rows) * u128::from(columns) * bytes;
-    if tile > MAX_THREADS * THREAD_BYTES || shared > MAX_SHARED_BYTES {
-        let found = format!("a tile of {rows} by {columns}, K {depth}");
-        let wanted = format!(
-            "at most {} elements of the output and {MAX_SHARED_BYTES} bytes of inputs",
-            MAX_THREADS * THREAD_BYTES / bytes
-        );
+    let (rows, columns) = (u128::from(m().extent), u128::from(n().extent));
+    let tile = rows * columns * bytes;
+    if tile > MAX_THREADS * THREAD_BYTES {
+        let found = format!("a tile of {rows} by {columns}");
+        let wanted = format!("at most {} elements", MAX_THREADS * THREAD_BYTES / bytes);
         let place = Place::Field(Field::DimSizes);
-        let help = "split prim axes of M, N or K into a seq or shared axis and a smaller prim one";
+        let help = "split prim axes of M or N into a seq or shared axis and a smaller prim one";
         return Err(Violation::new(Code::Unsuited, place, found, wanted, help));
     }
+    // At least 15, as both sides are 8 or more and the tile is not larger.
+    let room = MAX_SHARED_BYTES / ((rows + columns) * bytes);
+    let room = u64::try_from(room).unwrap_or(MAX_DEPTH);
+    let k = || mode(Dim::K, &|k| slice(k, room));
+    let tiles = [vec![m(), k()], vec![k(), n()], vec![m(), n()]];
     let threads = match narrow {
         true => 32,
         false if tile <= 64 * THREAD_BYTES => 128,
@@ -130,8 +160,7 @@ pub(crate) fn products(operation: &Checked) -> Result<([Vec<Mode>; 3], u64), Vio
 /// Tiles without products, and threads. A tile is taken in parts, along the smallest strides of the
 /// output first.
 pub(crate) fn elements(axes: &[Axis]) -> ([Vec<Mode>; 3], u64) {
-    let of_tile = axes.iter().filter(|a| a.exec == Exec::Prim && a.dim != Dim::K);
-    let of_tile: Vec<Axis> = of_tile.copied().collect();
+    let of_tile = of_tile(axes, |a| a.dim != Dim::K);
     let mut order: Vec<usize> = (0..of_tile.len()).collect();
     order.sort_by_key(|i| of_tile[*i].stride(Tensor::Out));
     let mut extents = vec![1; of_tile.len()];

@@ -167,7 +167,20 @@ impl Violation {
     }
 }
 
-/// All that is wrong with an operation; at least one thing.
+/// Most violations that are reported.
+pub(crate) const MAX_VIOLATIONS: usize = 100;
+/// Most characters of a word that a violation repeats.
+const MAX_WORD: usize = 64;
+
+/// A word of a text in quotes, of which a long one is shortened.
+pub(crate) fn quoted(word: &str) -> String {
+    let short: String = word.chars().take(MAX_WORD).collect();
+    let rest = if short.len() < word.len() { ".." } else { "" };
+    format!("`{}{rest}`", short.escape_debug())
+}
+
+/// What is wrong with an operation: at least one thing, at most 100. Later rules are checked only
+/// where the earlier ones hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct Violations(pub Vec<Violation>);

@@ -10,7 +10,7 @@ use crate::{Io, input, json, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::{Host, print_kernels, print_program};
 use carbyne_teir::{
-    Checked, Lowered, NAME, Operation, Program, Violations, compare, lower, lower_to_spec,
+    Checked, Lowered, NAME, Operation, Place, Program, Violations, compare, lower, lower_to_spec,
 };
 use serde_json::json;
 
@@ -110,6 +110,10 @@ fn said(source: &Source, errors: &Violations, format: MessageFormat, io: &mut Io
                 );
                 let mut object = json::plain(&message, Some(&error.help));
                 object["code"] = json!(error.code.as_str());
+                if let Place::Line(line) = error.place {
+                    object["file"] = json!(source.name);
+                    object["spans"] = json!([json::line(source, line, &error.found)]);
+                }
                 object.to_string()
             }
         };

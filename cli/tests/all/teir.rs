@@ -2,6 +2,7 @@
 //! executes it, and reports errors of the operation.
 
 use crate::support::carbyne;
+use serde_json::json;
 
 const COPY: &str = "data_type FP32\nprim_first None\nprim_main Copy\nprim_last ReLU\n\
     M seq 4 8 0 1\nM prim 8 1 0 4\n";
@@ -26,4 +27,8 @@ fn what_is_wrong_is_named() {
     assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
     let ran = carbyne(&["teir", "-", "--message-format", "json"], &wrong);
     assert_eq!(ran.errors()[0]["code"], "TEIR04");
+    let unreadable = COPY.replace("M seq 4", "M seq four");
+    let ran = carbyne(&["teir", "-", "--message-format", "json"], &unreadable);
+    let span = &ran.errors()[0]["spans"][0];
+    assert_eq!((&span["start"]["line"], &span["end"]["column"]), (&json!(5), &json!(17)));
 }

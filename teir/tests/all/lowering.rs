@@ -115,6 +115,94 @@ fn tiles_end_within_two_k_axes() {
 }
 
 #[test]
+fn deep_products_are_taken_in_parts() {
+    for (m, n) in [(8, 8), (16, 32), (32, 32), (64, 64), (128, 64), (272, 16)] {
+        for (data_type, k) in [("FP32", 2048), ("FP32", 505), ("FP64", 2048), ("FP64", 136)] {
+            let axes = format!("M prim {m} {k} 0 {n}\nN prim {n} 0 1 1\nK prim {k} 1 {n} 0");
+            if data_type == "FP64" && m * n > 128 * 64 {
+                continue;
+            }
+            let given = operation([data_type, "Zero", "GEMM", "None"], &axes).check().unwrap();
+            let program = lower(&given).unwrap().program;
+            assert!(program.text().contains("for (part0"), "{}", program.text());
+            for arch in ARCHS {
+                let decomposed = program.decompose(&AtomTable::new(*arch));
+                assert!(decomposed.is_ok(), "{m} {n} {k} {data_type} {arch}: {decomposed:?}");
+            }
+        }
+    }
+    let axes = "K seq 2 72 576 0\nM prim 9 144 0 8\nN prim 8 0 1 1\nK prim 72 1 8 0";
+    for data_type in ["FP32", "FP64"] {
+        let given = operation([data_type, "ReLU", "GEMM", "ReLU"], axes);
+        assert_eq!(held(&given, lower, ARCHS), Ok("equal"));
+    }
+}
+
+#[test]
+fn parts_of_two_k_axes_divide_the_fastest_or_are_whole_ones() {
+    for (fast, slow, part) in [
+        (8, 9, 40),
+        (9, 8, 63),
+        (24, 5, 48),
+        (40, 3, 40),
+        (67, 2, 67),
+        (257, 2, 1),
+        (72, 2, 24),
+        (100, 2, 50),
+        (1, 90, 48),
+        (90, 1, 48),
+    ] {
+        let axes = format!(
+            "M prim 9 1 0 8\nN prim 8 0 1 1\nK prim {slow} {} {} 0\nK prim {fast} 10 9 0",
+            fast * 10 + 3,
+            fast * 9 + 1
+        );
+        for data_type in ["FP32", "FP64"] {
+            let given = operation([data_type, "Zero", "BRGEMM", "None"], &axes);
+            let text = lower(&given.check().unwrap()).unwrap().program.text().to_owned();
+            assert!(text.contains(&format!(".tile([16,{part}])[0, part0]")), "{fast}: {text}");
+            assert_eq!(held(&given, lower, &[Arch::Sm80]), Ok("equal"), "{fast} {slow}");
+        }
+    }
+}
+
+#[test]
+fn strides_along_axes_of_size_1_are_not_used() {
+    let most = u64::MAX;
+    for axes in [
+        format!("M prim 1 {most} 0 {most}\nN prim 5 0 1 1\nK prim 3 1 5 0\nK prim 1 {most} 0 0"),
+        format!("M prim 4 1 0 1\nN prim 1 0 {most} {most}\nK prim 1 1 1 0\nK prim 1 {most} 0 0"),
+        format!(
+            "C seq 1 0 0 {most}\nM prim 2 1 0 1\nN prim 3 0 1 2\nK prim 1 {most} 1 0\n\
+                 K prim 12 2 3 0\nK seq 1 {most} {most} 0\nM shared 1 {most} 0 {most}"
+        ),
+    ] {
+        let given = operation(["FP32", "Zero", "BRGEMM", "None"], &axes);
+        assert_eq!(held(&given, lower, ARCHS), Ok("equal"));
+        assert_eq!(held(&given, |o| lower_to_spec(o, true), &[]), Ok("equal"));
+    }
+    let axes = format!("M prim 1 {most} 0 {most}\nM prim 1 7 0 7\nK seq 1 {most} 0 0");
+    let given = operation(["FP32", "ReLU", "Copy", "ReLU"], &axes);
+    assert_eq!(held(&given, lower, ARCHS), Ok("equal"));
+    assert_eq!(held(&given, |o| lower_to_spec(o, true), ARCHS), Ok("equal"));
+}
+
+#[test]
+fn specs_divide_k_where_powers_of_two_do() {
+    for (prim, seq, first) in [(2, 5, 2), (5, 2, 2), (16, 8, 16), (8, 16, 16), (48, 32, 48)] {
+        let axes = format!(
+            "M prim 8 1000 0 8\nN prim 8 0 1 1\nK seq {seq} 1 1000 0\nK prim {prim} 50 2000 0"
+        );
+        let given = operation(["FP32", "Zero", "GEMM", "None"], &axes).check().unwrap();
+        let text = lower_to_spec(&given, false).unwrap().program.text().to_owned();
+        assert!(text.contains(&format!("%in0:[(8,({first},")), "{text}");
+    }
+    let axes = "M prim 16 300 0 16\nN prim 16 0 300 1\nK seq 8 1 16 0\nK prim 5 10 1 0";
+    let given = operation(["FP32", "Zero", "GEMM", "None"], axes);
+    assert_eq!(held(&given, |operation| lower_to_spec(operation, true), ARCHS), Ok("equal"));
+}
+
+#[test]
 fn large_tiles_are_taken_in_parts() {
     let axes = "M prim 100 70 0 7\nN prim 7 0 1 1\nC prim 11 7000 0 700";
     for main in ["Copy", "None"] {
@@ -186,14 +274,23 @@ fn what_suits_no_kernel_is_refused() {
     let gemm = ["FP32", "Zero", "GEMM", "None"];
     let large = "M prim 4096 64 0 4096\nN prim 4096 0 64 1\nK prim 64 1 1 0";
     assert_eq!(refused(gemm, large).code, Code::Unsuited);
-    let deep = "M prim 16 4096 0 16\nN prim 16 0 4096 1\nK prim 4096 1 1 0";
-    assert_eq!(refused(gemm, deep).code, Code::Unsuited);
     let grid = "M shared 4294967296 0 0 256\nM prim 16 16 0 16\nN prim 16 0 16 1\nK prim 16 1 1 0";
     assert_eq!(refused(gemm, grid).code, Code::Unsuited);
     let nothing = refused(["FP32", "None", "None", "None"], "M prim 16 16 0 16");
     assert_eq!(nothing.code, Code::Unsuited);
-    let axes = "M seq 1 0 0 0\n".repeat(65) + "M prim 16 16 0 16";
-    assert_eq!(refused(["FP32", "Zero", "None", "None"], &axes).code, Code::Unsuited);
+    let copy = ["FP32", "None", "Copy", "None"];
+    let axes = "N seq 2 0 0 0\n".repeat(16).replace("2 0 0 0", "2 0 0 STRIDE");
+    let axes = (0..16).fold(axes, |axes, i| axes.replacen("STRIDE", &(2 << i).to_string(), 1));
+    assert_eq!(refused(copy, &format!("{axes}M prim 2 1 0 1")).code, Code::Unsuited);
+    let sixteen = operation(copy, &format!("{axes}M prim 1 1 0 1")).check().unwrap();
+    assert!(lower(&sixteen).is_ok() && lower_to_spec(&sixteen, true).is_ok());
+    for (data_type, most) in [("FP32", 1u64 << 45), ("FP64", 1 << 44)] {
+        let copy = [data_type, "None", "Copy", "None"];
+        let axes = |stride| format!("M shared 2 1 0 {stride}\nM prim 1 1 0 1");
+        let largest = operation(copy, &axes(most - 1)).check().unwrap();
+        assert!(lower(&largest).is_ok() && lower_to_spec(&largest, true).is_ok());
+        assert_eq!(refused(copy, &axes(most)).code, Code::Unsuited);
+    }
 }
 
 #[test]

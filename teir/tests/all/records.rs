@@ -47,6 +47,68 @@ fn errors_of_texts_name_lines() {
     assert!(word.contains(wanted), "{word}");
     assert!(wrong("data_type FP32\ndata_type FP32").contains("line 2: found a second one"));
     assert!(wrong("data_type FP32").contains("found no `prim_first`"));
-    assert!(wrong("{\"schedule\": {}}").contains("missing field `dim_types`"));
-    assert!(wrong("{\"plan\": {}}").contains("unknown field `plan`"));
+    let all = wrong("M seq\nprim_main GEMV\nN prim 4 0 1 1\nprim_last no");
+    let lines: Vec<&str> = all.lines().filter(|l| l.starts_with("TEIR01 line")).collect();
+    assert!(
+        lines.len() == 3 && lines[1].contains("line 2") && lines[2].contains("line 4"),
+        "{all}"
+    );
+    let long = wrong(&format!("prim_main {}", "x".repeat(1000)));
+    assert!(long.contains(&format!("found `{}..`", "x".repeat(64))), "{long}");
+}
+
+#[test]
+fn texts_have_a_byte_order_mark_and_an_end() {
+    let text = "data_type FP32\nprim_first Zero\nprim_main None\nprim_last None\nM prim 4 1 0 1";
+    let operation = Operation::read(text).unwrap();
+    assert_eq!(Operation::read(&format!("\u{feff}{text}")).as_ref(), Ok(&operation));
+    let json = format!("\u{feff}{}", operation.to_json());
+    assert_eq!(Operation::read(&json).as_ref(), Ok(&operation));
+    for begin in ["", "{"] {
+        let large = wrong(&format!("{begin}{}", " ".repeat(2 << 20) + text));
+        assert!(large.starts_with("TEIR01 the operation: found 20972"), "{large}");
+    }
+}
+
+#[test]
+fn errors_of_json_name_fields() {
+    let good = r#"{"schedule": {"dim_types": ["M"], "exec_types": ["prim"], "dim_sizes": [4],
+        "strides_in0": [1], "strides_in1": [0], "strides_out": [1]},
+        "primitives": {"data_type": "FP32", "prim_first": "Zero", "prim_main": "None",
+        "prim_last": "None"}}"#;
+    assert!(Operation::read(good).is_ok());
+    for (from, to, said) in [
+        (r#"["M"]"#, r#"[{"M": null}]"#, "axis 0, dim_types: found an object, wanted C, M, N or K"),
+        (r#"["M"]"#, r#""M""#, "dim_types: found `M`, wanted a list with an entry for each axis"),
+        (
+            "[4]",
+            "[-4]",
+            "axis 0, dim_sizes: found `-4`, wanted a number from 0 to 18446744073709551615",
+        ),
+        ("[4]", "[4.0]", "axis 0, dim_sizes: found `4.0`, wanted a number"),
+        ("[4]", "[\"4\"]", "axis 0, dim_sizes: found `4`, wanted a number"),
+        ("[4]", "[[4]]", "axis 0, dim_sizes: found a list, wanted a number"),
+        (r#""FP32""#, "[0]", "data_type: found a list, wanted FP32 or FP64"),
+        (
+            r#""prim_last": "None""#,
+            r#""prim_end": "None""#,
+            "the operation: found `prim_end` in primitives",
+        ),
+        (r#""prim_last": "None""#, r#""prim_first": "None""#, "prim_first: found a second one"),
+        (r#", "strides_out": [1]"#, "", "strides_out: found no `strides_out`"),
+        (
+            r#""primitives": {"#,
+            r#""primitives": [], "x": {"#,
+            "the operation: found a list for primitives",
+        ),
+        (r#"{"schedule": "#, r#"[{"schedule": "#, "line 4: found EOF while parsing a list"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let found = wrong(&good.replace(from, to));
+        assert!(found.contains(&format!("TEIR01 {said}")), "{to}: {found}");
+    }
+    let array = wrong(r#"[["M"]]"#);
+    assert!(array.starts_with("TEIR01 the operation: found a list for an operation"), "{array}");
+    let many = wrong(&good.replace("[4]", &format!("[{}]", vec!["-1"; 300].join(","))));
+    assert_eq!(many.lines().count(), 200);
 }

@@ -81,6 +81,37 @@ fn vectors_have_one_length() {
 }
 
 #[test]
+fn most_vectors_say_how_many_axes_there_are() {
+    let lengths = |roles: usize, others: [usize; 5]| {
+        let mut operation = Operation::from_text(&format!("{GEMM}{}", TILE.repeat(3))).unwrap();
+        let schedule = &mut operation.schedule;
+        schedule.dim_types.truncate(roles);
+        schedule.exec_types.truncate(others[0]);
+        schedule.dim_sizes.truncate(others[1]);
+        schedule.strides_in0.truncate(others[2]);
+        schedule.strides_in1.truncate(others[3]);
+        schedule.strides_out.truncate(others[4]);
+        let found = operation.check().unwrap_err().0;
+        assert!(found.iter().all(|e| e.code == Code::Lengths));
+        found.iter().map(|e| (e.place.to_string(), e.wanted.clone())).collect::<Vec<_>>()
+    };
+    let says = |field: &str, wanted: &str| (field.to_owned(), wanted.to_owned());
+    let found = lengths(2, [3, 3, 3, 3, 3]);
+    assert_eq!(found, [says("dim_types", "3, as many as exec_types has")]);
+    let wanted = "2, as many as dim_types has";
+    let found = lengths(2, [3, 2, 3, 2, 3]);
+    assert_eq!(found, ["exec_types", "strides_in0", "strides_out"].map(|f| says(f, wanted)));
+}
+
+#[test]
+fn at_most_100_violations_are_said() {
+    let axes = "M seq 0 1 0 1\n".repeat(200);
+    assert_eq!(wrong(GEMM, &axes).len(), 100);
+    let lines = Operation::from_text(&"M seq x 1 0 1\n".repeat(200)).unwrap_err().0;
+    assert_eq!((lines.len(), lines[99].place), (100, Place::Line(100)));
+}
+
+#[test]
 fn there_are_axes() {
     only(&primitives("None", "None", "None"), "", Code::NoAxes, Place::Field(Field::DimTypes));
 }
