@@ -59,7 +59,7 @@ impl Operation {
     /// Checks the operation.
     ///
     /// # Errors
-    /// What is wrong, in the order of the specification. Later rules are checked only where the
+    /// The violations, in the order of the specification. Later rules are checked only where the
     /// earlier ones hold.
     pub fn check(&self) -> Result<Checked, Violations> {
         let axes = self.schedule.axes()?;

@@ -52,7 +52,7 @@ fn unreadable(place: Place, found: impl Into<String>, wanted: &str, help: String
     Violation::new(Code::Syntax, place, found, wanted, help)
 }
 
-/// What a value is, shortened.
+/// A short text of a value, for messages.
 fn described(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),

@@ -70,7 +70,7 @@ fn named<T: FromStr<Err = String>>(
     Err(Violation::new(Code::Syntax, Place::Operation, found, wanted, help))
 }
 
-/// What was read. An error is put to the others.
+/// The value of a read; adds an error to the list.
 pub(crate) fn kept<T>(read: Result<T, Violation>, wrong: &mut Vec<Violation>) -> Option<T> {
     read.map_err(|e| wrong.push(e)).ok()
 }

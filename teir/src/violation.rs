@@ -179,7 +179,7 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("`{}{rest}`", short.escape_debug())
 }
 
-/// What is wrong with an operation: at least one thing, at most 100. Later rules are checked only
+/// The violations of an operation, from 1 to 100. Later rules are checked only
 /// where the earlier ones hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]

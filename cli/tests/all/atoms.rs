@@ -50,7 +50,7 @@ fn costs_are_taken_from_a_file() {
     assert!(shown.text().contains("| sm_80 | 7.25 | 9.5 |"), "{}", shown.text());
     let bad = write("no_costs.json", "{}");
     for (arch, costs, part) in
-        [("sm_70", &good, "not those of sm_70"), ("sm_80", &bad, "`format` is not 1")]
+        [("sm_70", &good, "no costs for sm_70"), ("sm_80", &bad, "`format` is not 1")]
     {
         let refused = carbyne(&["atoms", "--arch", arch, "--costs", costs, "add.f32"], "");
         assert!(refused.code == 2 && refused.stderr.contains(part), "{}", refused.stderr);

@@ -167,10 +167,10 @@ Spec @k <<<#grid, #cta>>> (%n, %on) -> (%C) means {
         assert_eq!(run(right).code, 0, "{right}: {}", run(right).stderr);
     }
     for (wrong, why) in [
-        ("n=2147483648", "2147483648 is no i32"),
-        ("n=2.5", "2.5 is no i32"),
+        ("n=2147483648", "2147483648 is not a valid i32"),
+        ("n=2.5", "2.5 is not a valid i32"),
         ("n=two", "`two` is neither a number nor an existing file"),
-        ("on=2", "2 is no bool"),
+        ("on=2", "2 is not a valid bool"),
         ("m=2", "the program has no tensor `%m`"),
     ] {
         let ran = run(wrong);
