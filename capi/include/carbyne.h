@@ -1,28 +1,31 @@
 /*
  * carbyne for C: docs/c.md has an example.
  *
- * A function that can fail returns a status, and puts its result into the place that it is given. Its last argument is the place of diagnostics,
- * which are errors if there is no result and warnings if there is one; null is put there if nothing is to be said. The argument
- * may be null. Results and diagnostics are the caller's, who frees each by its own function.
+ * A function that can fail returns a status, and stores its result at a pointer. Its last argument
+ * is a pointer for diagnostics, which may be null. Diagnostics are errors if the call fails, and
+ * warnings if it succeeds. Without diagnostics null is stored. The caller owns results and
+ * diagnostics, and frees each by its own function.
  *
- * Objects do not change, and there is no state but in them: any number of threads may use one object at once. Pointers are null or point to
- * what their types say; objects are those that a function of this library has made and that have not been freed; texts without a size
- * end with a NUL byte. Null pointers, wrong numbers and texts that are not UTF-8 are CARBYNE_STATUS_MISUSE.
+ * Objects are immutable, and there is no state outside of them: any number of threads may use one
+ * object at once. Pointers must be null or point to valid values of their types. Objects must have
+ * been created by a function of this library, and must not have been freed. Texts without a size end
+ * with a NUL byte. For null pointers, invalid numbers and texts that are not UTF-8 the status is
+ * CARBYNE_STATUS_MISUSE.
  */
 
 
 #ifndef CARBYNE_H
 #define CARBYNE_H
 
-/* Made of capi/src by `BLESS=1 cargo test -p carbyne-capi header`; not to be edited. */
+/* Generated from capi/src by `BLESS=1 cargo test -p carbyne-capi header`; do not edit. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 /**
- * The version of this interface. It is raised when a function, a field or a meaning changes or goes; it is not raised when functions, or
- * fields at the end of a structure that has a `size`, are added. Compare it with `carbyne_abi_version()` after opening the library at
- * run time.
+ * The version of this interface. It is raised when a function, a field or a meaning changes or is
+ * removed. It is not raised when functions are added, or fields at the end of a structure with a
+ * field `size`. Compare it with `carbyne_abi_version()` after opening the library at run time.
  */
 #define CARBYNE_ABI_VERSION 1
 
@@ -37,12 +40,12 @@
 #define CARBYNE_CUBIN 1
 
 /**
- * For `carbyne_function_new`: the simulator, in place of a GPU's number.
+ * For `carbyne_function_new`: the simulator, instead of the index of a GPU.
  */
 #define CARBYNE_SIMULATOR -1
 
 /**
- * How a call ended.
+ * The status of a call.
  */
 enum CarbyneStatus
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -50,16 +53,17 @@ enum CarbyneStatus
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * There is a result. Diagnostics, if there are any, are warnings.
+     * The call has a result. Its diagnostics, if there are any, are warnings.
      */
     CARBYNE_STATUS_OK = 0,
     /**
-     * The program, a tensor, NVRTC or the GPU is not as it must be; the diagnostics have a code.
+     * The program, a tensor, NVRTC or the GPU does not meet the requirements. The diagnostics have
+     * codes.
      */
     CARBYNE_STATUS_REFUSED = 1,
     /**
-     * The call itself is wrong: a null pointer, a text that is not UTF-8, a number that is none of those that are wanted. The diagnostic
-     * has no code.
+     * The call itself is wrong: a null pointer, a text that is not UTF-8, or an invalid number.
+     * The diagnostic has no code.
      */
     CARBYNE_STATUS_MISUSE = 2,
     /**
@@ -80,7 +84,7 @@ typedef int32_t CarbyneStatus;
 #endif // __cplusplus
 
 /**
- * Whether a diagnostic stops what was asked for.
+ * Whether a diagnostic is an error or a warning.
  */
 enum CarbyneSeverity
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -88,11 +92,11 @@ enum CarbyneSeverity
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * There is no result.
+     * The call has no result.
      */
     CARBYNE_SEVERITY_ERROR = 0,
     /**
-     * There is a result, which may not be what is wanted.
+     * The call has a result, which may not be the intended one.
      */
     CARBYNE_SEVERITY_WARNING = 1,
 };
@@ -115,27 +119,27 @@ typedef struct CarbyneBytes CarbyneBytes;
 typedef struct CarbyneDecomposed CarbyneDecomposed;
 
 /**
- * Errors, or warnings. All texts are there until the list is freed.
+ * Errors, or warnings. All texts are valid until the list is freed.
  */
 typedef struct CarbyneDiagnostics CarbyneDiagnostics;
 
 /**
- * The kernels of a program as one function of tensors. Threads may call it at once.
+ * The kernels of a program as one function of tensors. Several threads may call it at once.
  */
 typedef struct CarbyneFunction CarbyneFunction;
 
 /**
- * A program that is well formed.
+ * A well-formed program.
  */
 typedef struct CarbyneProgram CarbyneProgram;
 
 /**
- * Ends work from another thread. A token may be given to any number of calls, which end together.
+ * Cancels work from another thread. Any number of calls may have the same token.
  */
 typedef struct CarbyneToken CarbyneToken;
 
 /**
- * A strategy of the caller's own: a text as in `docs/strategies.md`.
+ * A strategy of the caller: a text as described in `docs/strategies.md`.
  */
 typedef struct CarbyneStrategy {
     /**
@@ -147,13 +151,13 @@ typedef struct CarbyneStrategy {
      */
     const char *text;
     /**
-     * Bytes of `text`.
+     * The size of `text` in bytes.
      */
     size_t text_size;
 } CarbyneStrategy;
 
 /**
- * Options of a decomposition. A field of 0 has its default.
+ * Options of a decomposition. A field with the value 0 has its default.
  */
 typedef struct CarbyneDecomposeOptions {
     /**
@@ -161,35 +165,38 @@ typedef struct CarbyneDecomposeOptions {
      */
     size_t size;
     /**
-     * `forbid_count` names of instructions that are not taken; `*` stands for anything.
+     * `forbid_count` patterns of names of instructions that are not used; `*` stands for any
+     * characters.
      */
     const char *const *forbid;
     /**
-     * Elements of `forbid`.
+     * The number of elements of `forbid`.
      */
     size_t forbid_count;
     /**
-     * `strategy_count` strategies beside the built-in ones.
+     * `strategy_count` strategies in addition to the built-in ones.
      */
     const struct CarbyneStrategy *strategies;
     /**
-     * Elements of `strategies`.
+     * The number of elements of `strategies`.
      */
     size_t strategy_count;
     /**
-     * Choices that are looked at, each a fraction of a millisecond. 0 for 20000.
+     * Maximum number of choices that the search considers, each a fraction of a millisecond. 0 for
+     * 20000.
      */
     uint64_t budget;
     /**
-     * How many of the best choices the document lists. 0 for 1.
+     * The number of best choices that the document lists. 0 for 1.
      */
     size_t top;
     /**
-     * Multiprocessors of the GPU that choices are made for. 0 for those of the usual card of the architecture.
+     * The number of multiprocessors of the GPU. 0 for that of the default card of the
+     * architecture.
      */
     uint32_t sms;
     /**
-     * Not 0: choices that cannot be better are looked at, too.
+     * If not 0, the search also considers choices that cannot be better.
      */
     uint32_t exhaustive;
 } CarbyneDecomposeOptions;
@@ -207,11 +214,11 @@ typedef struct CarbyneSpan {
      */
     size_t byte_end;
     /**
-     * The line of the first byte, counted from 1; 0 if the error has no place in a text.
+     * The line of the first byte, counted from 1. 0 if the error has no place in a text.
      */
     size_t line;
     /**
-     * Its column, counted from 1 in characters; 0 if there is no place.
+     * The column of the first byte, counted from 1 in characters. 0 if there is no place.
      */
     size_t column;
     /**
@@ -219,11 +226,11 @@ typedef struct CarbyneSpan {
      */
     size_t end_line;
     /**
-     * Its column.
+     * The column of `byte_end`.
      */
     size_t end_column;
     /**
-     * A text about the place; may be empty.
+     * A text about the place. May be empty.
      */
     const char *label;
 } CarbyneSpan;
@@ -237,7 +244,7 @@ typedef struct CarbyneDevice {
      */
     int32_t device_type;
     /**
-     * Counted from 0 among devices of the type.
+     * The index among devices of this type, from 0.
      */
     int32_t device_id;
 } CarbyneDevice;
@@ -247,29 +254,30 @@ typedef struct CarbyneDevice {
  */
 typedef struct CarbyneDataType {
     /**
-     * 0 for signed integers, 1 for unsigned ones, 2 for IEEE floats, 4 for bfloat16, 6 for bool, 10 for float8_e4m3fn, 12 for float8_e5m2.
+     * 0 for signed integers, 1 for unsigned ones, 2 for IEEE floats, 4 for bfloat16, 6 for bool,
+     * 10 for float8_e4m3fn, 12 for float8_e5m2.
      */
     uint8_t code;
     /**
-     * Bits of a number.
+     * The number of bits.
      */
     uint8_t bits;
     /**
-     * Numbers of an element: 1.
+     * Must be 1.
      */
     uint16_t lanes;
 } CarbyneDataType;
 
 /**
- * A tensor that its owner describes: `DLTensor` of DLPack, byte for byte. Fields have DLPack's names.
+ * A tensor: `DLTensor` of DLPack, with equal layout. Fields have DLPack's names.
  */
 typedef struct CarbyneTensor {
     /**
-     * Memory of the device. The first element lies `byte_offset` bytes behind it.
+     * Memory of the device. The first element is at `byte_offset` bytes from here.
      */
     void *data;
     /**
-     * Where the memory is.
+     * The device of the memory.
      */
     struct CarbyneDevice device;
     /**
@@ -285,7 +293,7 @@ typedef struct CarbyneTensor {
      */
     const int64_t *shape;
     /**
-     * `ndim` distances from one element to the next of a mode, in elements. Null: the last mode is the fastest, without gaps.
+     * `ndim` strides in elements. Null for a contiguous tensor whose last mode is the fastest.
      */
     const int64_t *strides;
     /**
@@ -317,13 +325,13 @@ typedef struct CarbyneNamedTensor {
      */
     const char *name;
     /**
-     * Where it lies.
+     * The tensor with its memory.
      */
     const struct CarbyneTensor *tensor;
 } CarbyneNamedTensor;
 
 /**
- * Options of a simulation. A field of 0 has its default.
+ * Options of a simulation. A field with the value 0 has its default.
  */
 typedef struct CarbyneSimulateOptions {
     /**
@@ -335,23 +343,24 @@ typedef struct CarbyneSimulateOptions {
      */
     const struct CarbyneSymbol *symbols;
     /**
-     * Elements of `symbols`.
+     * The number of elements of `symbols`.
      */
     size_t symbol_count;
     /**
-     * Blocks of each kernel that run. 0 for all of them.
+     * The number of blocks of each kernel that are executed. 0 for all of them.
      */
     uint64_t blocks;
     /**
-     * Draws another order of warps and asynchronous copies. 0 for that of the text.
+     * The seed of a random order of warps and asynchronous copies. 0 for the order of the text.
      */
     uint64_t schedule;
     /**
-     * Draws tensors that are not given.
+     * The seed of random contents for tensors that are not passed.
      */
     uint64_t seed;
     /**
-     * Steps of a kernel, some eight nanoseconds each. 0 for the usual limit.
+     * Maximum number of steps of a kernel, of about eight nanoseconds each. 0 for the default
+     * limit.
      */
     uint64_t budget;
 } CarbyneSimulateOptions;
@@ -361,7 +370,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * `CARBYNE_ABI_VERSION` of the library.
+ * The `CARBYNE_ABI_VERSION` of the library.
  */
 uint32_t carbyne_abi_version(void);
 
@@ -371,24 +380,26 @@ uint32_t carbyne_abi_version(void);
 const char *carbyne_version(void);
 
 /**
- * The bytes. A NUL byte follows the last one, so that a text is one of C. They are there until `bytes` is freed. Null for null.
+ * The bytes. A NUL byte follows the last one, so that a text is a C string. They are valid until
+ * `bytes` is freed. Null for null.
  */
 const char *carbyne_bytes_data(const struct CarbyneBytes *bytes);
 
 /**
- * Their number, without the NUL byte behind them. 0 for null.
+ * The number of bytes, without the NUL byte after the last one. 0 for null.
  */
 size_t carbyne_bytes_size(const struct CarbyneBytes *bytes);
 
 /**
- * Frees bytes. Null is nothing.
+ * Frees bytes. Does nothing for null.
  */
 void carbyne_bytes_free(struct CarbyneBytes *bytes);
 
 /**
- * Chooses layouts, instructions and synchronization for an architecture, such as "sm_80", and proves that accesses of the kernels that it
- * changes are ordered. It leaves kernels alone that name all of their instructions: `carbyne_program_check` proves these.
- * `options` may be null, as may `token`. Diagnostics of a result are its warnings.
+ * Chooses layouts, instructions and synchronization for an architecture, such as "sm_80". Proves
+ * that the accesses of the kernels that it changes are ordered. It does not change kernels that
+ * name all of their instructions; `carbyne_program_check` proves these. `options` and `token` may
+ * be null. The diagnostics of a result are warnings.
  */
 CarbyneStatus carbyne_decompose(const struct CarbyneProgram *program,
                                 const char *arch,
@@ -398,15 +409,15 @@ CarbyneStatus carbyne_decompose(const struct CarbyneProgram *program,
                                 struct CarbyneDiagnostics **diagnostics);
 
 /**
- * The decomposed text as a program: to be printed, checked, simulated.
+ * The decomposed text as a program, for printing, checking or simulating.
  */
 CarbyneStatus carbyne_decomposed_program(const struct CarbyneDecomposed *decomposed,
                                          struct CarbyneProgram **program,
                                          struct CarbyneDiagnostics **diagnostics);
 
 /**
- * A file of CUDA C++ with all kernels. `name` begins the names of the functions of the host in it, such as `gemm_launch`; null for the
- * kernels alone.
+ * A file of CUDA C++ with all kernels. The names of its host functions begin with `name`, for
+ * example `gemm_launch`. With null the file has no host functions.
  */
 CarbyneStatus carbyne_decomposed_cuda(const struct CarbyneDecomposed *decomposed,
                                       const char *name,
@@ -414,14 +425,15 @@ CarbyneStatus carbyne_decomposed_cuda(const struct CarbyneDecomposed *decomposed
                                       struct CarbyneDiagnostics **diagnostics);
 
 /**
- * All that a launcher must know, in JSON, as `carbyne compile --emit abi` prints it.
+ * Everything that a launcher must know, in JSON, as `carbyne compile --emit abi` prints it.
  */
 CarbyneStatus carbyne_decomposed_abi(const struct CarbyneDecomposed *decomposed,
                                      struct CarbyneBytes **abi,
                                      struct CarbyneDiagnostics **diagnostics);
 
 /**
- * The choices and certificates of why they are right, in JSON, as `carbyne decompose --emit json` prints them. `token` may be null.
+ * The choices and their certificates, in JSON, as `carbyne decompose --emit json` prints them.
+ * `token` may be null.
  */
 CarbyneStatus carbyne_decomposed_document(const struct CarbyneDecomposed *decomposed,
                                           const struct CarbyneToken *token,
@@ -429,7 +441,8 @@ CarbyneStatus carbyne_decomposed_document(const struct CarbyneDecomposed *decomp
                                           struct CarbyneDiagnostics **diagnostics);
 
 /**
- * The kernels compiled by NVRTC, which is looked for when it is first used. `form` is `CARBYNE_PTX` or `CARBYNE_CUBIN`.
+ * Compiles the kernels by NVRTC, which is searched when it is first used. `form` is `CARBYNE_PTX`
+ * or `CARBYNE_CUBIN`.
  */
 CarbyneStatus carbyne_decomposed_compile(const struct CarbyneDecomposed *decomposed,
                                          uint32_t form,
@@ -437,7 +450,8 @@ CarbyneStatus carbyne_decomposed_compile(const struct CarbyneDecomposed *decompo
                                          struct CarbyneDiagnostics **diagnostics);
 
 /**
- * Frees a decomposed program that no call uses anymore. Objects made from it remain valid. Null is nothing.
+ * Frees a decomposed program that no call uses anymore. Objects that were created from it remain
+ * valid. Does nothing for null.
  */
 void carbyne_decomposed_free(struct CarbyneDecomposed *decomposed);
 
@@ -447,23 +461,24 @@ void carbyne_decomposed_free(struct CarbyneDecomposed *decomposed);
 size_t carbyne_diagnostics_count(const struct CarbyneDiagnostics *list);
 
 /**
- * The code of diagnostic `i`, such as "V0208"; "" if the call itself was wrong or cancelled. Null if there is no diagnostic `i`.
+ * The code of diagnostic `i`, such as "V0208". "" if the call itself was wrong or cancelled. Null
+ * if there is no diagnostic `i`.
  */
-const char *carbyne_diagnostics_code(const struct CarbyneDiagnostics *list,
-                                     size_t i);
+const char *carbyne_diagnostics_code(const struct CarbyneDiagnostics *list, size_t i);
 
 /**
- * Whether diagnostic `i` is an error or a warning; an error if there is no diagnostic `i`.
+ * Whether diagnostic `i` is an error or a warning. An error if there is no diagnostic `i`.
  */
 CarbyneSeverity carbyne_diagnostics_severity(const struct CarbyneDiagnostics *list, size_t i);
 
 /**
- * One sentence about diagnostic `i`. Null if there is no diagnostic `i`.
+ * The message of diagnostic `i`, one sentence. Null if there is no diagnostic `i`.
  */
 const char *carbyne_diagnostics_message(const struct CarbyneDiagnostics *list, size_t i);
 
 /**
- * A remedy of diagnostic `i`. Null if none is known, or if there is no diagnostic `i`.
+ * The help of diagnostic `i`: a way to fix it. Null if none is known, or if there is no diagnostic
+ * `i`.
  */
 const char *carbyne_diagnostics_help(const struct CarbyneDiagnostics *list, size_t i);
 
@@ -473,30 +488,33 @@ const char *carbyne_diagnostics_help(const struct CarbyneDiagnostics *list, size
 size_t carbyne_diagnostics_span_count(const struct CarbyneDiagnostics *list, size_t i);
 
 /**
- * Place `k` of diagnostic `i`. The first one is where the error is; others say why. All of it is 0 if there is none.
+ * Place `k` of diagnostic `i`. The first one is the place of the error; the others explain it. All
+ * fields are 0 if there is no such place.
  */
 struct CarbyneSpan carbyne_diagnostics_span(const struct CarbyneDiagnostics *list,
                                             size_t i,
                                             size_t k);
 
 /**
- * All diagnostics for people, with the lines of the text under which they stand, without color. Null for null.
+ * All diagnostics as text for people, with the lines of the program, without color. Null for null.
  */
 const char *carbyne_diagnostics_rendered(const struct CarbyneDiagnostics *list);
 
 /**
- * All diagnostics as a list in JSON; each is what the command line prints by `--message-format json`. Null for null.
+ * All diagnostics as a list in JSON. Each element is an object as the command line prints it with
+ * `--message-format json`. Null for null.
  */
 const char *carbyne_diagnostics_json(const struct CarbyneDiagnostics *list);
 
 /**
- * Frees diagnostics. Null is nothing.
+ * Frees diagnostics. Does nothing for null.
  */
 void carbyne_diagnostics_free(struct CarbyneDiagnostics *list);
 
 /**
- * The kernels of a decomposed program as one function. `device` is the number of a GPU, on which the kernels are loaded, or
- * `CARBYNE_SIMULATOR`. `code` has `code_size` bytes that `carbyne_decomposed_compile` has made; if it is null, the kernels are compiled.
+ * The kernels of a decomposed program as one function. `device` is the index of a GPU, on which
+ * the kernels are loaded, or `CARBYNE_SIMULATOR`. `code` is a result of
+ * `carbyne_decomposed_compile` of `code_size` bytes. If it is null, the kernels are compiled.
  */
 CarbyneStatus carbyne_function_new(const struct CarbyneDecomposed *decomposed,
                                    int32_t device,
@@ -506,23 +524,26 @@ CarbyneStatus carbyne_function_new(const struct CarbyneDecomposed *decomposed,
                                    struct CarbyneDiagnostics **diagnostics);
 
 /**
- * The number of tensors and numbers that a call takes. 0 for null.
+ * The number of arguments of a call: tensors and numbers. 0 for null.
  */
 size_t carbyne_function_parameter_count(const struct CarbyneFunction *function);
 
 /**
- * The name in the text of parameter `i`, counted from 0, without `%`. It is there until the function is freed. Null if there is none.
+ * The name of parameter `i`, counted from 0, without `%`. It is valid until the function is freed.
+ * Null if there is no parameter `i`.
  */
-const char *carbyne_function_parameter(const struct CarbyneFunction *function,
-                                       size_t i);
+const char *carbyne_function_parameter(const struct CarbyneFunction *function, size_t i);
 
 /**
- * Calls a function. `arguments` are `count` tensors in the order of parameters; a number is a tensor on the CPU without modes. Sizes are
- * taken from shapes; `symbols` are `symbol_count` sizes that no shape states. All is checked before anything is launched.
+ * Calls a function. `arguments` are `count` tensors in the order of parameters. A number is a
+ * tensor on the CPU without modes. Sizes follow from shapes; `symbols` are `symbol_count` sizes
+ * that do not. All arguments are checked before anything is launched.
  *
- * On a GPU, kernels are put into `stream`, a `cudaStream_t` or `CUstream` of the device on which the tensors lie, null for the legacy
- * default stream, and are not waited for: tensors must stay until they are done. On the simulator, tensors lie on the CPU, `stream` is not
- * used, and results are there when the call returns. `token` ends a simulation; it may be null.
+ * On a GPU the kernels are enqueued in `stream`, and the call does not wait for them: tensors must
+ * stay valid until the kernels are complete. `stream` is a `cudaStream_t` or `CUstream` of the
+ * device on which the tensors lie, or null for the legacy default stream. On the simulator the
+ * tensors lie on the CPU, `stream` is ignored, and the results are complete when the call returns.
+ * `token` cancels a simulation; it may be null.
  */
 CarbyneStatus carbyne_function_call(const struct CarbyneFunction *function,
                                     const struct CarbyneTensor *const *arguments,
@@ -534,13 +555,15 @@ CarbyneStatus carbyne_function_call(const struct CarbyneFunction *function,
                                     struct CarbyneDiagnostics **diagnostics);
 
 /**
- * Frees a function that no call uses anymore, and whose kernels are done. Null is nothing.
+ * Frees a function that no call uses anymore, and whose kernels are complete. Does nothing for
+ * null.
  */
 void carbyne_function_free(struct CarbyneFunction *function);
 
 /**
- * Reads and checks a program. `text` has `size` bytes of UTF-8. `path` is that of the file it comes from, which messages name and
- * below whose folder imported files lie; null for a text of no file. `*program` is null afterwards if the text was refused.
+ * Reads and checks a program. `text` has `size` bytes of UTF-8. `path` is the path of its file,
+ * which messages contain. Imported files lie below the folder of this file. Null for a text
+ * without a file. If the text has errors, `*program` is null afterwards.
  */
 CarbyneStatus carbyne_program_new(const char *text,
                                   size_t size,
@@ -563,9 +586,10 @@ CarbyneStatus carbyne_program_format(const struct CarbyneProgram *program,
                                      struct CarbyneDiagnostics **diagnostics);
 
 /**
- * Proves that accesses are ordered, of kernels that name their instructions; others are left out. `arch` is an architecture such as "sm_80",
- * or null for the oldest one that has all instructions. `*pairs` is a list in JSON, one object for each kernel, as
- * `carbyne check --pairs` prints it; `pairs` may be null. `token` may be null.
+ * Proves that the accesses of kernels are ordered. Kernels that do not name all of their
+ * instructions are skipped. `arch` is an architecture such as "sm_80", or null for the oldest one
+ * that has all instructions. `*pairs` is a list in JSON with one object per kernel, as
+ * `carbyne check --pairs` prints it. `pairs` and `token` may be null.
  */
 CarbyneStatus carbyne_program_check(const struct CarbyneProgram *program,
                                     const char *arch,
@@ -574,17 +598,20 @@ CarbyneStatus carbyne_program_check(const struct CarbyneProgram *program,
                                     struct CarbyneDiagnostics **diagnostics);
 
 /**
- * Frees a program that no call uses anymore. Objects made from it remain valid. Null is nothing.
+ * Frees a program that no call uses anymore. Objects that were created from it remain valid. Does
+ * nothing for null.
  */
 void carbyne_program_free(struct CarbyneProgram *program);
 
 /**
- * Executes a program on the CPU as it stands, thread by thread, and compares it with what it means: races, reads of undefined elements
- * and differences that rounding does not explain are errors. `arch` may be null for the oldest architecture that has all instructions.
+ * Executes a program on the CPU, thread by thread, and compares bodies with what their specs mean.
+ * Races, reads of undefined elements, and differences that rounding does not explain are errors.
+ * `arch` may be null for the oldest architecture that has all instructions.
  *
- * `tensor_count` tensors of the program are given, on the CPU; others are drawn. Tensors that kernels write hold their results
- * afterwards; unless a call succeeds, they are left as they were. Integers of fewer than 8 bits take a byte each. `*report` is a list in
- * JSON, one object for each kernel; `report`, `options` and `token` may be null.
+ * `tensors` are `tensor_count` tensors of the program on the CPU; the contents of others are
+ * random. If the call succeeds, tensors that kernels write contain the results; otherwise they are
+ * unchanged. Integers of less than 8 bits take one byte each. `*report` is a list in JSON with one
+ * object per kernel. `report`, `options` and `token` may be null.
  */
 CarbyneStatus carbyne_program_simulate(const struct CarbyneProgram *program,
                                        const char *arch,
@@ -596,18 +623,18 @@ CarbyneStatus carbyne_program_simulate(const struct CarbyneProgram *program,
                                        struct CarbyneDiagnostics **diagnostics);
 
 /**
- * A token that does not end anything yet.
+ * Creates a token.
  */
 struct CarbyneToken *carbyne_token_new(void);
 
 /**
- * Ends all work that was given this token, also such as begins later: it returns `CARBYNE_STATUS_CANCELLED` within moments. Any thread
- * may do this, at any time. Null is nothing.
+ * Cancels all calls with this token, including later ones. They return `CARBYNE_STATUS_CANCELLED`
+ * within moments. Any thread may call this at any time. Does nothing for null.
  */
 void carbyne_token_cancel(const struct CarbyneToken *token);
 
 /**
- * Frees a token that no call uses anymore. Null is nothing.
+ * Frees a token that no call uses anymore. Does nothing for null.
  */
 void carbyne_token_free(struct CarbyneToken *token);
 

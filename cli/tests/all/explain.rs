@@ -302,7 +302,7 @@ fn why_not_wgmma_is_said_in_a_page() {
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines.len() < 60, "{} lines", lines.len());
     assert!(lines.iter().skip(1).all(|l| l.len() < 170), "{text}");
-    assert!(lines[1].contains("brings both factors to registers"), "{text}");
+    assert!(lines[1].contains("loads both factors to registers"), "{text}");
     assert_eq!(lines[2].trim(), "wgmma.m64nNk16.f32.f16.ss, N = 8, 16 to 256");
     assert!(text.contains("a multiple of 128 threads") && !text.contains("to SH first"), "{text}");
     // A hand-written leaf can be changed.
@@ -425,7 +425,11 @@ fn a_leaf_that_lacks_a_fact_names_it_as_its_fix() {
     let said = carbyne(&["decompose", "-", "--arch", "sm_80"], &fixed).ok();
     assert!(said.text().contains("atom=ld.global.b128"), "{}", said.text());
     let refused = carbyne(&["decompose", "-", "--arch", "sm_80"], src);
-    assert!(refused.stderr.contains("state `where N % 8 == 0` if it holds"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("state `where N % 8 == 0` if this always holds"),
+        "{}",
+        refused.stderr
+    );
 }
 
 /// The explained choice is the written choice, even if the best instance is impossible for some

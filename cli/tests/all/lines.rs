@@ -1,13 +1,14 @@
 //! Tests `#line` directives in CUDA C++, by which profilers and debuggers show lines of the
 //! program.
 
-use crate::support::{carbyne, scratch};
+use crate::support::{carbyne, root, scratch};
 use carbyne_codegen::testing::require_nvrtc;
 
 #[test]
 fn directives_name_the_line_of_the_next_statement() {
     let folder = scratch("lines");
-    let text = carbyne(&["decompose", "examples/gemm.cby", "--arch", "sm_80"], "").ok();
+    let example = root().join("examples/gemm.cby").display().to_string();
+    let text = carbyne(&["decompose", &example, "--arch", "sm_80"], "").ok();
     let path = folder.join("kernel \"1\".cby");
     std::fs::write(&path, text.text()).unwrap();
     let file = path.display().to_string();

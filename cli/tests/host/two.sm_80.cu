@@ -123,8 +123,8 @@ rows(const float* __restrict__ H, float* __restrict__ Y, const int M, const int 
 
 #ifndef __CUDACC_RTC__
 
-// Launches a kernel with blocks and threads along x, and with so many bytes of dynamic shared memory. No blocks are no
-// launch. A kernel that has clusters says it itself.
+// Launches a kernel with blocks and threads along x, and with `shared` bytes of dynamic shared
+// memory. Without blocks, there is no launch. A kernel with clusters declares their size itself.
 template <typename... Params, typename... Args>
 static cudaError_t launch_kernel(
     void (*kernel)(Params...), long long blocks, int threads, int shared, cudaStream_t stream,
@@ -144,7 +144,7 @@ static cudaError_t launch_kernel(
   return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
 }
 
-// Whether sizes are not as the kernels take them.
+// Whether the kernels do not support these sizes.
 static bool bad_sizes(long long M, long long N) {
   if (M < 0 || M > 65536) {
     return true;
@@ -158,8 +158,8 @@ static bool bad_sizes(long long M, long long N) {
   return false;
 }
 
-// Bytes of the workspace that two_launch takes.
-// It is -1 for sizes that the kernels do not take.
+// The bytes of the workspace that two_launch needs.
+// The result is -1 for unsupported sizes.
 extern "C" long long two_workspace_bytes(long long M, long long N) {
   if (bad_sizes(M, N)) {
     return -1;
@@ -167,9 +167,10 @@ extern "C" long long two_workspace_bytes(long long M, long long N) {
   return (M * N + 56) / 64 * 256;
 }
 
-// Launches the kernels in order on the stream, and does not wait for them. The workspace is memory of the GPU
-// of two_workspace_bytes bytes; what it holds before means nothing.
-// For sizes that the kernels do not take it launches nothing, and returns cudaErrorInvalidValue.
+// Launches the kernels in order on the stream, and does not wait for them.
+// The workspace is GPU memory; two_workspace_bytes returns its size in bytes.
+// The initial contents of the workspace do not matter.
+// For unsupported sizes, the function launches nothing and returns cudaErrorInvalidValue.
 extern "C" cudaError_t two_launch(
     const float* X,
     float* Y,

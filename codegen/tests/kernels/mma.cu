@@ -3,7 +3,7 @@
 
 #include <cuda_fp16.h>
 
-// The address in shared memory of an element of an array, as PTX takes it.
+// The address of an array element in shared memory, as PTX expects it.
 template <typename T>
 __device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
   return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));

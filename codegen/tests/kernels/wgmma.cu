@@ -3,22 +3,22 @@
 
 #include <cuda_bf16.h>
 
-// The address in shared memory of an element of an array, as PTX takes it.
+// The address of an array element in shared memory, as PTX expects it.
 template <typename T>
 __device__ __forceinline__ unsigned shared_address(const T* array, int i = 0) {
   return static_cast<unsigned>(__cvta_generic_to_shared(array)) + i * int(sizeof(T));
 }
 
-// A tile in shared memory as wgmma takes it: start address (bits 0-13), leading byte offset (16-29),
-// stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1 of 128 bytes,
-// 2 of 64, 3 of 32.
+// The wgmma descriptor of a tile in shared memory: start address (bits 0-13), leading byte offset
+// (16-29), stride byte offset (32-45), all in units of 16 bytes; swizzle mode (62-63): 0 none, 1
+// 128 bytes, 2 64 bytes, 3 32 bytes.
 __device__ __forceinline__ unsigned long long matrix_descriptor(
     unsigned start, unsigned leading, unsigned stride, unsigned long long swizzle) {
   return (start & 0x3ffff) >> 4 | leading >> 4 << 16 |
          static_cast<unsigned long long>(stride >> 4) << 32 | swizzle << 62;
 }
 
-// Keeps accesses to registers on their side of it; no instruction.
+// Keeps accesses to registers from moving across this point; emits no instruction.
 template <int N>
 __device__ __forceinline__ void fence_registers(float* r) {
 #pragma unroll

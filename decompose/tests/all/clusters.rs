@@ -333,8 +333,9 @@ fn boxes_are_of_tensors_whose_coordinates_fit_32_bits() {
     .fold(by_hand, |text, (from, to)| text.replace(from, to));
     assert!(by_hand.contains("2200000064"), "{by_hand}");
     let errors = decomposed(&by_hand, &sm_90a()).map(drop).unwrap_err().into_vec();
-    let said =
-        |d: &carbyne_ir::diag::Diagnostic| d.notes.iter().any(|n| n.contains("numbers of 32 bits"));
+    let said = |d: &carbyne_ir::diag::Diagnostic| {
+        d.notes.iter().any(|n| n.contains("coordinates of boxes have 32 bits"))
+    };
     assert!(errors.iter().any(said), "{errors:?}");
 }
 

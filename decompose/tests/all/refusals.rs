@@ -19,7 +19,7 @@ fn a_type_that_no_atom_takes_names_the_two_nearest() {
         let d = refused(&case.text());
         assert_eq!(d.code, Code::NoAtom, "{d:?}");
         assert_eq!(d.notes.len(), 2, "{d:?}");
-        assert!(d.notes.iter().all(|n| n.contains("rejected: operand A is")), "{d:?}");
+        assert!(d.notes.iter().all(|n| n.contains("rejected: operand A must be")), "{d:?}");
         assert_eq!(d.span.line_col(&case.text()).0, 5);
     }
 }

@@ -44,7 +44,7 @@ fn types_and_views() {
     check(
         "%A:[8,8:1,8].f16",
         expect![[r#"
-            P0001 2:8 ":" expected an operator, `]` or `,`, found `:` (write a range as `0..64`)
+            P0001 2:8 ":" expected an operator, `]` or `,`, found `:` (write shape and strides as tuples, `[(8,8):(1,8)]`)
         "#]],
     );
     check(
