@@ -106,7 +106,7 @@ def test_devices_are_named_with_their_numbers(twice: carbyne.Function) -> None:
     a, b = aligned(8, dtype=np.float32), aligned(8, dtype=np.float32)
     with pytest.raises(carbyne.ArgumentError, match="lies on cpu:1, but `%A` on the CPU"):
         twice(Described(a), Described(b, (1, 1)))
-    with pytest.raises(carbyne.ArgumentError, match="`%A` lies on cuda:3, and the simulator"):
+    with pytest.raises(carbyne.ArgumentError, match="`%A` lies on cuda:3, but the simulator"):
         twice(Described(a, (2, 3)), Described(b, (2, 3)))
 
 
@@ -284,9 +284,9 @@ def test_what_ends_a_program_is_not_swallowed(twice: carbyne.Function) -> None:
     ("wrong", "said"),
     [
         ({"shape": None}, "without extents"),
-        ({"rank": -1}, "of -1 modes"),
-        ({"rank": 1_000_000}, "of 1000000 modes"),
-        ({"rank": 2**31 - 1}, "of 2147483647 modes"),
+        ({"rank": -1}, "has -1 modes"),
+        ({"rank": 1_000_000}, "has 1000000 modes"),
+        ({"rank": 2**31 - 1}, "has 2147483647 modes"),
         ({"data": None}, "without memory"),
     ],
 )
