@@ -37,13 +37,16 @@ fn block(stmts: &mut Vec<Stmt>, file: &str) {
     *stmts = out;
 }
 
-/// A file name as a string literal. Control characters, which no directive can hold, become blanks.
+/// A file name as a string literal. NVRTC copies it into PTX without escapes: backslashes become
+/// slashes, and quotes and control characters `_`.
 fn quoted(file: &str) -> String {
-    let escaped = file.chars().flat_map(|c| {
-        let slash = matches!(c, '"' | '\\').then_some('\\');
-        slash.into_iter().chain([if c.is_control() { ' ' } else { c }])
-    });
-    format!("\"{}\"", escaped.collect::<String>())
+    let plain = |c: char| match c {
+        '\\' => '/',
+        '"' => '_',
+        c if c.is_control() => '_',
+        c => c,
+    };
+    format!("\"{}\"", file.chars().map(plain).collect::<String>())
 }
 
 #[cfg(test)]
@@ -51,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_literals() {
-        assert_eq!(quoted("a \"b\"\\c\n.cby"), "\"a \\\"b\\\"\\\\c .cby\"");
+    fn names_are_literals_of_ptx_too() {
+        assert_eq!(quoted("a \"b\"\\c\n.cby"), "\"a _b_/c_.cby\"");
     }
 }
