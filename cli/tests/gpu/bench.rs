@@ -168,7 +168,7 @@ fn a_library_that_does_not_do_has_a_code() {
     let folder = machine("bench_library");
     let gemm = ("FAKE_GEMM", "64,64,64,nt,f16,f16");
     for (wrong, code, part) in [
-        ("unversioned", "R0710", "does not tell its version"),
+        ("unversioned", "R0710", "does not report its version"),
         ("start", "R0711", "CUBLAS_STATUS_NOT_INITIALIZED"),
         ("refuses", "R0711", "CUBLAS_STATUS_NOT_SUPPORTED"),
     ] {
