@@ -94,8 +94,8 @@ enum Become {
     Same,
 }
 
-/// What becomes of specs, and whose first operand each reads in place of what it read, by which of
-/// its inputs.
+/// The change of each spec, and for a spec that reads another value: the index of this input, and
+/// the spec whose first operand replaces it.
 type Changes = BTreeMap<SpecId, (Become, Option<(usize, SpecId)>)>;
 
 /// The allocations of tensors that nothing reads or writes any more.

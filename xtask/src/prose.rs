@@ -26,13 +26,13 @@ const RULES: [Rule; 4] = [
     },
     Rule {
         name: "lines of decompose begin with `What` or `The same`",
-        bound: 338,
+        bound: 326,
         judges: |file| is_prose(file) && is_internal(file),
         breaks: openers,
     },
     Rule {
         name: "lines of Rust are longer than 100 columns",
-        bound: 190,
+        bound: 189,
         judges: |file| file.ends_with(".rs"),
         breaks: |_, text| long(text.lines().enumerate()),
     },

@@ -410,8 +410,8 @@ impl Ask<'_> {
         rejected.map(|(_, m)| lacking(p, (src, dst), row, m))
     }
 
-    /// What a leaf was written or generated for; of one that a stage of the solver has made the
-    /// operation around it.
+    /// The statement for which a leaf was written or generated. A leaf that a stage of the solver
+    /// has made has the origin of the operation around it.
     fn origin(&self, d: &Decomposed, id: SpecId, around: &[SpecId]) -> Span {
         let own = std::iter::once(&id).chain(around.iter().rev());
         let mut spans = own.map(|id| d.origins.span(d.program.specs[*id].node));

@@ -2,8 +2,8 @@
 //! `warps=` alone. One of them is written and resolved; the numbers of the others are put into its
 //! program.
 //!
-//! What else follows from the parameters is a key: the values of all other expressions of the
-//! strategy and of the sub-specs that it uses, in the order of the text.
+//! All other expressions of the strategy and of its sub-specs are a key: their values, in the order
+//! of the text.
 
 use super::params::{Numbers, eval, leaves};
 use carbyne_ir::ast::visit::{Part, Walk, parts};

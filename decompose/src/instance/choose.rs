@@ -647,8 +647,8 @@ impl Choosing<'_> {
         }
     }
 
-    /// What is said of the best instance, where another one is taken that is worse by more than
-    /// estimates tell apart.
+    /// The report about the best instance, if the chosen one is worse by more than the error of
+    /// estimates.
     fn given_up(
         over: &Over<'_>,
         best: usize,

@@ -1,9 +1,9 @@
-//! What a kernel-level spec computes: values, and the steps from operands to outputs. Strategies
-//! are matched against it.
+//! The computation of a kernel-level spec as a graph: values, and the steps from operands to
+//! outputs. Strategies are matched against the graph.
 //!
-//! A view of an operand is an operand, too. [`Graph::sliced`] takes modes away that every step
-//! treats element by element, which become modes of the grid; [`Graph::joined`] puts modes together
-//! that follow one another in all operands. A strategy of few modes so serves tensors of many.
+//! A view of an operand is also an operand. [`Graph::sliced`] removes the modes that every step
+//! treats element by element; they become modes of the grid. [`Graph::joined`] merges modes that
+//! are contiguous in all operands. Therefore a strategy with few modes suits tensors with many.
 
 mod around;
 
@@ -446,8 +446,8 @@ impl Graph {
         Some(out)
     }
 
-    /// The same with modes in the order of the first output's strides, the largest first, and those
-    /// put together that follow one another in all operands. None where nothing changes.
+    /// The graph with its modes sorted by the strides of the first output, the largest first, and
+    /// modes merged that are contiguous in all operands. None if nothing changes.
     pub(crate) fn joined(&self) -> Option<Self> {
         let matmul = |s: &Step| s.kind.is_product();
         if self.steps.iter().any(matmul) {

@@ -11,18 +11,17 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Extents are multiples of these, of results and of what is summed or reduced.
 const UNITS: [i64; 3] = [64, 128, 256];
-/// The same of short modes of constant extents, of which few tiles would leave multiprocessors
-/// idle.
+/// Units of short modes with constant extents, whose few tiles would leave multiprocessors idle.
 const SHORT_UNITS: [i64; 6] = [64, 128, 144, 160, 192, 256];
-/// What is short in this sense.
+/// The largest extent of a short mode.
 const SHORT: i64 = 1536;
-/// The same where rows may be spread over many threads.
+/// Units of modes whose rows may be spread over many threads.
 const WIDE: [i64; 3] = [64, 256, 1024];
 /// Longer rows are rounded up to multiples of this, too, even where tiles divide them.
 const SPREAD: i64 = 1024;
 /// Of what a product sums up; instructions of few threads have tiles of no more.
 const SUMMED: [i64; 2] = [32, 64];
-/// The same of factors of more than 16 bits, which threads multiply one by one: their tiles are
+/// Units of K for factors of more than 16 bits, which threads multiply one by one: their tiles are
 /// less deep.
 const SUMMED_WIDE: [i64; 5] = [4, 8, 16, 32, 64];
 /// Rows that one block may hold.
@@ -204,8 +203,7 @@ fn rounded(n: i64, units: &[i64], multiplied: bool) -> Vec<i64> {
     if n % 32 == 0 && n > SPREAD && n % SPREAD != 0 && units == WIDE {
         return as_it_is_and_larger(n, units);
     }
-    // What products sum up and compute is rounded up to larger tiles, too, where only small ones
-    // divide it.
+    // The modes of products are also rounded up to larger tiles, if only small tiles divide them.
     let largest = units.iter().copied().max().unwrap_or(1).min(256);
     if multiplied && n % 32 == 0 && n > 64 && n % largest != 0 {
         return as_it_is_and_larger(n, units);
