@@ -33,6 +33,8 @@ pub(crate) struct Printed {
 pub(crate) struct Indices<'p> {
     arena: &'p ExprArena,
     variables: HashMap<VarId, Printed>,
+    /// The counters, by the variables of their values.
+    counters: HashMap<VarId, Printed>,
     /// Expressions that a loop carries in variables, and whether they have been printed since.
     carried: HashMap<ExprId, (Printed, bool)>,
     /// Whether the helper functions that round down are needed.
@@ -49,6 +51,7 @@ impl<'p> Indices<'p> {
         Indices {
             arena,
             variables: HashMap::new(),
+            counters: HashMap::new(),
             carried: HashMap::new(),
             floors: false,
             calls: false,
@@ -64,6 +67,12 @@ impl<'p> Indices<'p> {
     /// Makes the variable print as `name` from now on.
     pub(crate) fn bind(&mut self, var: VarId, name: impl Into<Word>, wide: bool) {
         self.variables.insert(var, Printed { expr: Expr::name(name), wide });
+    }
+
+    /// Makes the variable print as the name of a counter from now on. The variable does not count
+    /// as bound, because its value may change: no expression with it is computed in advance.
+    pub(crate) fn bind_counter(&mut self, var: VarId, name: impl Into<Word>) {
+        self.counters.insert(var, Printed { expr: Expr::name(name), wide: false });
     }
 
     /// The printed form of a variable.
@@ -121,7 +130,7 @@ impl<'p> Indices<'p> {
             return Ok(variable.clone());
         }
         match self.arena.node(id) {
-            Node::Var(var) => self.variables.get(&var).cloned().ok_or_else(|| {
+            Node::Var(var) => self.named(var).cloned().ok_or_else(|| {
                 errors::unprintable(
                     format!("`{}` has no value here", self.arena.var_info(var).name),
                     "use the variable only inside of the body that binds it",
@@ -143,6 +152,10 @@ impl<'p> Indices<'p> {
             Node::Min(a, b) => self.call("min", a, b),
             Node::Max(a, b) => self.call("max", a, b),
         }
+    }
+
+    fn named(&self, var: VarId) -> Option<&Printed> {
+        self.variables.get(&var).or_else(|| self.counters.get(&var))
     }
 
     fn range(&self, dim: Dim) -> Range {

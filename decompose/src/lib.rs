@@ -60,7 +60,7 @@ use carbyne_atoms::{Atom, AtomTable, Machine, smem};
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{Key, Module, NodeId, NodeKey, Stmt, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
-use carbyne_ir::program::{Program, SpecId};
+use carbyne_ir::program::{self, Program, SpecId};
 use carbyne_ir::progress::Stage;
 use carbyne_ir::span::Span;
 use carbyne_ir::{resolve, text, verify};
@@ -329,6 +329,7 @@ fn attempt(a: Attempt<'_>) -> Result<Decomposed, Diagnostics> {
     let (module, program) = separated(a.module, a.src)?;
     known_atoms(&program, a.table)?;
     no_tiles(&program)?;
+    no_counters(&program)?;
     let mut names = Names::of(&module);
     let generated = Generated { module: &module, src: a.src };
     let planned = plan(&generated, &program, a.table, a.options, &mut names, 0)?;
@@ -758,6 +759,40 @@ fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
                 .help("remove it, and tile the operands: `%A.tile([64,32])[@i, k]`")
         })
         .collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// Refuses kernels with counters, or with loops that end early, that are not atomic: loops are
+/// scheduled by their trip counts.
+fn no_counters(p: &Program) -> Result<(), Diagnostics> {
+    let counts = |s: &program::Stmt| match &s.kind {
+        program::StmtKind::Step { .. } => Some("counters"),
+        program::StmtKind::For { also, .. } if !also.is_empty() => Some("loops that end early"),
+        _ => None,
+    };
+    let is_open = |s: &program::Stmt| match &s.kind {
+        program::StmtKind::Spec(id) => p.specs[*id].body.is_none() && p.specs[*id].atom.is_none(),
+        program::StmtKind::Allocate(tensor) => p.buffer_of(*tensor).open,
+        program::StmtKind::For { stages, .. } => *stages > 1,
+        _ => false,
+    };
+    let mut errors = Diagnostics::default();
+    for kernel in &p.kernels {
+        let found = p.walk_body(*kernel).stmts().find_map(|s| Some((counts(s)?, s.span)));
+        let open = p.walk_body(*kernel).stmts().find(|s| is_open(s));
+        if let (Some((what, counted)), Some(open)) = (found, open) {
+            errors.push(
+                Diagnostic::new(
+                    Code::NoStrategy,
+                    open.span,
+                    format!("a kernel with {what} is decomposed only if it names all of its atoms"),
+                )
+                .label("this is left to `decompose`")
+                .related(counted, format!("the kernel has {what}"))
+                .help("state layouts and atoms in this kernel, without `{?}` and `stages=`"),
+            );
+        }
+    }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 

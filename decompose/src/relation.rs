@@ -647,7 +647,9 @@ fn uses(p: &Program, d: Dim) -> (bool, bool) {
     for v in variables(p, d) {
         match p.vars.get(&v) {
             Some(VarKind::Thread(_)) => thread = true,
-            Some(VarKind::Loop | VarKind::Element(_) | VarKind::Block(_)) => turn = true,
+            Some(VarKind::Loop | VarKind::Element(_) | VarKind::Counter(_) | VarKind::Block(_)) => {
+                turn = true
+            }
             Some(VarKind::Index(_) | VarKind::Symbol) | None => {}
         }
     }
@@ -665,6 +667,7 @@ fn variables(p: &Program, d: Dim) -> Vec<VarId> {
                     VarKind::Thread(_)
                     | VarKind::Loop
                     | VarKind::Element(_)
+                    | VarKind::Counter(_)
                     | VarKind::Block(_)
                     | VarKind::Symbol,
                 )

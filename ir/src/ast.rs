@@ -257,6 +257,24 @@ pub enum StmtKind {
         /// A view of one element.
         view: View,
     },
+    /// `counter @q = 0`: declares an integer that [`StmtKind::Step`] changes. Each thread that
+    /// executes the declaration has its own.
+    Counter {
+        /// The name, with `@`.
+        name: Name,
+        /// The first value, at least 0.
+        start: Expr,
+    },
+    /// `@q += 1` or `@q = 2 * k`: changes a counter. Views and constants that use the counter keep
+    /// its earlier value, so they are not used after the step.
+    Step {
+        /// The counter, with `@`.
+        name: Name,
+        /// Whether the value is added to that of the counter (`+=`).
+        adds: bool,
+        /// The value.
+        value: Expr,
+    },
     /// `Allocate %As:[128,32].f16.SH{?}`
     Allocate {
         /// Without `%`.
@@ -282,7 +300,8 @@ pub enum StmtKind {
     Def(Def),
     /// `@scale[128] (%a, %b) -> (%c)`: uses a sub-spec.
     Call(Call),
-    /// `for (k = 0; k < 8; k += 1) unroll { .. }`
+    /// `for (k = 0; k < 8; k += 1) unroll { .. }`, or with conditions that end the loop early:
+    /// `for (r = 0; r < N && @tile < N; r += 1) { .. }`.
     For {
         /// The loop variable.
         var: Name,
@@ -290,6 +309,9 @@ pub enum StmtKind {
         start: Expr,
         /// Exclusive bound.
         end: Expr,
+        /// Further conditions of an iteration, which usually compare counters. The loop ends before
+        /// the first iteration at whose beginning one of them does not hold.
+        also: Vec<Compare>,
         /// Positive step.
         step: Expr,
         /// How the loop is unrolled.
@@ -342,6 +364,8 @@ impl StmtKind {
             | StmtKind::ThreadDef { .. }
             | StmtKind::Indices { .. }
             | StmtKind::Element { .. }
+            | StmtKind::Counter { .. }
+            | StmtKind::Step { .. }
             | StmtKind::Allocate { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Assign { .. }
@@ -390,6 +414,8 @@ impl StmtKind {
             | StmtKind::ThreadDef { .. }
             | StmtKind::Indices { .. }
             | StmtKind::Element { .. }
+            | StmtKind::Counter { .. }
+            | StmtKind::Step { .. }
             | StmtKind::Allocate { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Assign { .. }

@@ -749,6 +749,22 @@ impl Body {
         Num::of(name)
     }
 
+    /// A counter, `counter @q = 0`: an integer that [`Body::step`] changes. The returned number is
+    /// the value of the counter at the place where it is used.
+    pub fn counter(&mut self, name: &str, start: impl Into<Num>) -> Num {
+        let name = format!("@{name}");
+        let start = start.into().0;
+        self.push(StmtKind::Counter { name: Name::new(&name), start });
+        Num::of(name)
+    }
+
+    /// A step of a counter, `@q += 1`. Views and constants made from the counter before must not be
+    /// used after it.
+    pub fn step(&mut self, counter: &str, by: impl Into<Num>) {
+        let name = Name::new(format!("@{counter}"));
+        self.push(StmtKind::Step { name, adds: true, value: by.into().0 });
+    }
+
     /// Defines a name for a view, `%a = %A.tile([8,8])[0, 0]`.
     pub fn view(&mut self, name: &str, of: &Tensor) -> Tensor {
         self.push(StmtKind::DataDef { name: Name::new(name), ty: None, view: of.0.clone() });
@@ -883,6 +899,7 @@ impl Body {
     ) {
         let body = self.inside(|inner| body(inner, Num::of(var)));
         self.push(StmtKind::For {
+            also: vec![],
             var: Name::new(var),
             start: Expr::int(0),
             end: end.0,

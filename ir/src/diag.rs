@@ -239,6 +239,7 @@ codes! {
     Facts = "V0240" "Facts about symbols contradict each other, or a fact is not about a symbol.",
     Literal = "V0241" "A literal of a body is beyond the range of the type of its computation, or too small for it.",
     Swizzled = "V0242" "A swizzle splits elements, or moves elements out of their buffer.",
+    Counter = "V0243" "A counter is used or stepped where its value is not known, or may become negative.",
     LayoutRefused = "L0101" "A layout operation has no exact result.",
     LayoutOverflow = "L0102" "A size or an index of a layout does not fit in 64 bits.",
     LayoutIncongruent = "L0103" "A shape and its stride or coordinate are nested differently.",

@@ -94,6 +94,8 @@ impl<'p> Expander<'p> {
             | StmtKind::Symbols(_)
             | StmtKind::Indices { .. }
             | StmtKind::Element { .. }
+            | StmtKind::Counter { .. }
+            | StmtKind::Step { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync { .. } => {}
         }
@@ -190,9 +192,11 @@ pub(crate) fn expression(p: &Program, d: Dim) -> Option<Expr> {
     let bin = |op, a: Dim, b: Dim| Some(Expr::bin(op, expression(p, a)?, expression(p, b)?));
     match p.arena.node(id) {
         Node::Var(v) => match p.vars.get(&v)? {
-            VarKind::Loop | VarKind::Index(_) | VarKind::Element(_) | VarKind::Symbol => {
-                Some(Expr::name(p.arena.var_info(v).name))
-            }
+            VarKind::Loop
+            | VarKind::Index(_)
+            | VarKind::Element(_)
+            | VarKind::Counter(_)
+            | VarKind::Symbol => Some(Expr::name(p.arena.var_info(v).name)),
             VarKind::Thread(_) | VarKind::Block(_) => None,
         },
         Node::Linear { terms, constant } => {

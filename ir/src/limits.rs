@@ -24,6 +24,8 @@ pub const MAX_THREAD_BITS: i64 = 4 * MAX_THREAD_REGISTERS * 32;
 /// Maximum value of `stages=`, the count of loop iterations in flight. Shared memory cannot hold
 /// more buffers.
 pub const MAX_STAGES: i64 = 64;
+/// The largest value of a counter, so that printed code computes with it in 32 bits.
+pub const MAX_COUNTER: i64 = 1 << 30;
 /// Maximum number of names, numbers, views and statements that the expansion of all sub-spec uses
 /// of a module yields.
 pub const MAX_WRITTEN_OUT: usize = 1 << 18;

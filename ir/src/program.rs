@@ -139,6 +139,10 @@ pub struct Program {
     pub typical: Vec<(VarId, i64)>,
     /// The parts that views take of shared tensors with open layouts, one entry for each operation.
     pub taken: Vec<Taken>,
+    /// For each counter, by the variable of its declaration: the variables, other than counters, on
+    /// which its values depend. They occur in the values of steps, and in the bounds and conditions
+    /// that decide how often steps are executed.
+    pub counters: HashMap<VarId, Vec<VarId>>,
 }
 
 /// The part that one operation of a view takes of a tensor whose layout is open. The layout that
@@ -219,6 +223,9 @@ pub enum VarKind {
     /// An integer that [`StmtKind::Element`] reads from the caller's memory. All threads of a block
     /// read the same value; each iteration of an enclosing loop reads a new one.
     Element(TensorId),
+    /// The value of a counter between two of its steps. The variable is that of the counter's
+    /// declaration; a variable of this kind has the counter's current value.
+    Counter(VarId),
     /// A size known at launch.
     Symbol,
 }
@@ -652,6 +659,16 @@ pub enum StmtKind {
         /// One integer in global memory, which the kernel does not write.
         tensor: TensorId,
     },
+    /// `counter @q = 0`, `@q += 1`: gives a counter a value, computed from its previous one.
+    Step {
+        /// The variable of the declaration.
+        counter: VarId,
+        /// The variable of kind [`VarKind::Counter`] for the new value. In the declaration it is
+        /// `counter` itself.
+        var: VarId,
+        /// The new value.
+        value: Dim,
+    },
     /// A counted loop.
     For {
         /// The loop variable.
@@ -660,6 +677,8 @@ pub enum StmtKind {
         start: Dim,
         /// Exclusive bound.
         end: Dim,
+        /// Further conditions of an iteration.
+        also: Vec<(Dim, CmpOp, Dim)>,
         /// Positive step.
         step: i64,
         /// How the loop is unrolled.
@@ -722,6 +741,9 @@ impl Program {
             match self.vars.get(&var) {
                 Some(VarKind::Thread(_)) => return true,
                 Some(VarKind::Index(def)) => todo.extend(self.vars_in(*def)),
+                Some(VarKind::Counter(id)) => {
+                    todo.extend(self.counters.get(id).into_iter().flatten());
+                }
                 Some(VarKind::Block(_) | VarKind::Loop | VarKind::Element(_) | VarKind::Symbol)
                 | None => {}
             }
@@ -848,7 +870,7 @@ impl Program {
                 Some(loops.get(&v).copied().unwrap_or_else(|| self.arena.var_info(v).lo))
             }
             VarKind::Index(def) => self.value_at(*def, thread, loops),
-            VarKind::Element(_) => {
+            VarKind::Element(_) | VarKind::Counter(_) => {
                 Some(loops.get(&v).copied().unwrap_or_else(|| self.arena.var_info(v).lo))
             }
             VarKind::Symbol => None,

@@ -254,17 +254,28 @@ impl<'p, 'a> Walker<'p, 'a> {
             | StmtKind::Element { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync(_) => Ok(()),
+            StmtKind::Step { counter, value, .. } => {
+                let value = self.exprs.value(*value, env);
+                env.set(*counter, value, Default::default());
+                Ok(())
+            }
         }
     }
 
     /// Walks the iterations of a loop.
     fn iterations(&mut self, stmt: &'p Stmt, env: &mut Env, mask: &Mask) -> Result<(), Unwalked> {
-        let StmtKind::For { var, start, end, step, body, .. } = &stmt.kind else { return Ok(()) };
+        let StmtKind::For { var, start, end, also, step, body, .. } = &stmt.kind else {
+            return Ok(());
+        };
         let mut value = self.exprs.value(*start, env);
         let end = self.exprs.value(*end, env);
         let mut going = *mask;
         loop {
             going = holding(&going, &value, CmpOp::Lt, &end).ok_or(Unwalked::Unknown)?;
+            if !also.is_empty() {
+                env.set(*var, value.clone(), Default::default());
+                going = self.holding(also, env, &going)?;
+            }
             if !self.touching {
                 self.hash.iter_mut().for_each(|h| going.hash(h));
             }

@@ -146,6 +146,11 @@ impl<'p, 'a> Finder<'p, 'a> {
         (!self.p.vars_in(dim).iter().any(is_open)).then_some(dim)
     }
 
+    fn has_counter(&self, dim: Dim) -> bool {
+        let is_counter = |v: &VarId| matches!(self.p.vars.get(v), Some(VarKind::Counter(_)));
+        self.p.vars_in(dim).iter().any(is_counter)
+    }
+
     /// Whether an expression may differ between blocks.
     fn is_of_block(&self, dim: Dim) -> bool {
         self.put(dim).is_none_or(|dim| is_of_block(self.p, dim))
@@ -154,6 +159,11 @@ impl<'p, 'a> Finder<'p, 'a> {
     /// `around` are the enclosing statements and the statement itself.
     fn stmt(&mut self, stmt: &'p Stmt, around: &[&'p Stmt]) {
         let mut reads = self.reads(stmt);
+        if matches!(stmt.kind, StmtKind::Step { .. }) {
+            let around = || around.iter().map(|s| s.id);
+            self.out.touches.extend(around());
+            self.out.decides.extend(around());
+        }
         if !reads.global.is_empty() {
             self.global(&mut reads, around);
             self.out.touches.extend(around.iter().map(|s| s.id));
@@ -176,7 +186,7 @@ impl<'p, 'a> Finder<'p, 'a> {
         let p = self.p;
         let mut reads = Reads::default();
         match &stmt.kind {
-            StmtKind::For { .. } => {
+            StmtKind::For { also, .. } => {
                 let Some((var, (start, end, step))) = self.trip_counts.bounds(stmt) else {
                     return reads;
                 };
@@ -187,6 +197,7 @@ impl<'p, 'a> Finder<'p, 'a> {
                     Ok(n) => vec![n],
                     Err(_) => vec![start, end],
                 };
+                reads.dims.extend(also.iter().flat_map(|(a, _, b)| [*a, *b]));
             }
             StmtKind::If { cond, .. } => {
                 let cond = self.trip_counts.condition_of(stmt, cond);
@@ -221,6 +232,8 @@ impl<'p, 'a> Finder<'p, 'a> {
                 }
             }
             StmtKind::Barrier(Some(t)) => reads.dims.push(p.threads[*t].offset),
+            // The walk over blocks computes the values of counters.
+            StmtKind::Step { .. } => {}
             StmtKind::Barrier(None)
             | StmtKind::Allocate(_)
             | StmtKind::Indices(_)
@@ -275,8 +288,8 @@ impl<'p, 'a> Finder<'p, 'a> {
         }
         for dim in &reads.places {
             match self.put(*dim) {
-                Some(dim) => self.needed.extend(self.p.vars_in(dim)),
-                None => self.needed.extend(self.counters.iter().map(|(_, turn)| *turn)),
+                Some(dim) if !self.has_counter(dim) => self.needed.extend(self.p.vars_in(dim)),
+                _ => self.needed.extend(self.counters.iter().map(|(_, turn)| *turn)),
             }
         }
     }

@@ -284,6 +284,7 @@ impl<'p> Exprs<'p> {
             Some(VarKind::Thread(_)) => Kind::Thread,
             Some(VarKind::Block(_)) => Kind::Block,
             Some(VarKind::Loop) => Kind::Loop(var),
+            Some(VarKind::Counter(id)) => Kind::Loop(*id),
             Some(VarKind::Index(dim)) if chain < MAX_CHAIN => return of(*dim),
             Some(VarKind::Element(tensor)) if self.drawn && chain < MAX_CHAIN => {
                 match self.draw(*tensor) {

@@ -285,6 +285,7 @@ impl<'p> Finder<'p> {
             }
             StmtKind::Allocate(_)
             | StmtKind::Indices(_)
+            | StmtKind::Step { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync(_) => {}
         }

@@ -52,8 +52,16 @@ struct Room {
 
 impl TripCounts {
     /// Rewrites the loops of a kernel. Returns none if a trip count differs between iterations of
-    /// an enclosing loop, or between the blocks of a cluster.
+    /// an enclosing loop, or between the blocks of a cluster, or if the kernel has counters.
     pub(crate) fn of(p: &Program, kernel: SpecId, cluster: i64) -> Option<TripCounts> {
+        let has_counters = |s: &Stmt| match &s.kind {
+            StmtKind::Step { .. } => true,
+            StmtKind::For { also, .. } => !also.is_empty(),
+            _ => false,
+        };
+        if p.walk_body(kernel).stmts().any(has_counters) {
+            return None;
+        }
         let mut out = TripCounts::default();
         let mut rooms = vec![];
         let mut walk = p.walk_body(kernel);
@@ -288,7 +296,12 @@ fn roots(p: &Program, dim: Dim, depth: usize) -> Vec<Root> {
         Some(VarKind::Index(_) | VarKind::Element(_)) => {
             vec![Root::Block, Root::Symbol, Root::Data, Root::Thread, Root::Turn]
         }
-        Some(VarKind::Loop) | None => vec![Root::Turn],
+        Some(VarKind::Counter(id)) if depth < 64 => {
+            let sources = p.counters.get(id).into_iter().flatten();
+            let dims = sources.filter_map(|v| p.arena.dim_of(*v));
+            dims.flat_map(|dim| roots(p, dim, depth + 1)).chain([Root::Turn]).collect()
+        }
+        Some(VarKind::Loop | VarKind::Counter(_)) | None => vec![Root::Turn],
     };
     p.vars_in(dim).into_iter().flat_map(of).collect()
 }

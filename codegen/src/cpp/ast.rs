@@ -238,6 +238,8 @@ pub struct For {
     pub start: Expr,
     /// The exclusive bound.
     pub end: Expr,
+    /// Further conditions of an iteration.
+    pub also: Option<Expr>,
     /// The step, which is positive.
     pub step: i64,
     /// The body.

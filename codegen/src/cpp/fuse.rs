@@ -402,6 +402,7 @@ impl Run {
                     var: whole.var.clone(),
                     start: Expr::Int(first),
                     end: Expr::Int(end),
+                    also: None,
                     step: 1,
                     body,
                 })));
@@ -478,7 +479,7 @@ impl Item {
             StmtKind::For(f) => {
                 let (Expr::Int(start), Expr::Int(end)) = (&f.start, &f.end) else { return None };
                 let n = (end - start).checked_div(f.step)?;
-                if f.pragma != Some(UNROLL) || n <= 0 || n as usize > MOST {
+                if f.pragma != Some(UNROLL) || f.also.is_some() || n <= 0 || n as usize > MOST {
                     return None;
                 }
                 for at in (*start..*end).step_by(usize::try_from(f.step).ok()?) {

@@ -151,6 +151,10 @@ fn for_loop<'a>(a: &'a Arena<'a>, f: &For, said: Option<&str>) -> Doc<'a> {
         .append(expr(a, &f.start, Level::Any))
         .append(format!("; {} < ", f.var))
         .append(expr(a, &f.end, Level::Sum))
+        .append(match &f.also {
+            Some(also) => a.text(" && ").append(expr(a, also, Level::Any)),
+            None => a.nil(),
+        })
         .append(format!("; {} += {}) ", f.var, f.step))
         .group();
     let pragma = f.pragma.map(|p| a.text(format!("#{p}")).append(a.hardline()));

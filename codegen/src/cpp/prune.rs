@@ -60,6 +60,7 @@ pub(crate) fn each_expr(stmts: &[Stmt], f: &mut impl FnMut(&Expr)) {
             StmtKind::For(l) => {
                 f(&l.start);
                 f(&l.end);
+                l.also.iter().for_each(&mut *f);
                 each_expr(&l.body, f);
             }
             StmtKind::If { cond, then, otherwise } => {

@@ -475,7 +475,11 @@ impl Lowering<'_> {
                     }
                     dims.extend(spec.multicast.iter().chain(&spec.valid));
                 }
-                program::StmtKind::For { start, end, .. } => dims.extend([*start, *end]),
+                program::StmtKind::For { start, end, also, .. } => {
+                    dims.extend([*start, *end]);
+                    dims.extend(also.iter().flat_map(|(a, _, b)| [*a, *b]));
+                }
+                program::StmtKind::Step { value, .. } => dims.push(*value),
                 program::StmtKind::If { cond, .. } => {
                     dims.extend(cond.iter().flat_map(|(a, _, b)| [*a, *b]));
                 }

@@ -7,7 +7,7 @@
 
 use super::state::Lowering;
 use crate::Fallible;
-use crate::cpp::ast::{Binary, Expr, Stmt};
+use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind, Type};
 use crate::errors;
 use crate::index::{Indices, Printed};
 use carbyne_ir::ast::CmpOp;
@@ -62,6 +62,36 @@ impl Lowering<'_> {
     pub(super) fn bind(&mut self, var: VarId, name: &str, wide: bool) {
         self.indices.bind(var, name.to_owned(), wide);
         self.definitions.bind(var, name.to_owned(), wide);
+    }
+
+    /// `int q = 0;` or `q = q + 1;`: the declaration or a step of a counter.
+    pub(super) fn step(
+        &mut self,
+        (counter, var): (VarId, VarId),
+        value: Dim,
+        line: u32,
+    ) -> Fallible<Vec<Stmt>> {
+        let printed = self.indices.print(value)?;
+        let mut value = printed.expr;
+        if printed.wide {
+            value = Expr::Cast(Type::named("int"), Box::new(value));
+        }
+        let comment = super::stmts::line_comment(line, "");
+        if counter != var {
+            let name = self.counters.get(&counter).cloned().unwrap_or_default();
+            let to = Expr::name(name);
+            let kind = StmtKind::Assign { to, op: Assign::Set, value };
+            return Ok(vec![Stmt { comment, ..Stmt::new(kind) }]);
+        }
+        let name = self.namer.admit(&self.p.arena.var_info(var).name, "n");
+        let is_own = |(_, kind): &(&VarId, &VarKind)| **kind == VarKind::Counter(counter);
+        for (var, _) in self.p.vars.iter().filter(is_own) {
+            self.indices.bind_counter(*var, name.clone());
+            self.definitions.bind_counter(*var, name.clone());
+        }
+        self.counters.insert(counter, name.clone());
+        let stmt = Stmt::variable(Type::named("int"), name, value);
+        Ok(vec![Stmt { comment, ..stmt }])
     }
 
     /// `a < b`

@@ -175,6 +175,7 @@ fn lowered(
         namer: Namer::default(),
         indices: Indices::new(&program.arena),
         definitions: Indices::new(&program.arena),
+        counters: HashMap::new(),
         buffers: HashMap::new(),
         asynchronous: HashSet::new(),
         in_flight: vec![],

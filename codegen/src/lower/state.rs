@@ -44,6 +44,8 @@ pub(super) struct Lowering<'p> {
     /// The parameters for tensor maps.
     pub(super) maps: HashMap<MapId, String>,
     pub(super) arena: Arena,
+    /// The names of counters, by the variables of their declarations.
+    pub(super) counters: HashMap<VarId, String>,
     /// The sets of threads at named barriers, in order of first appearance.
     pub(super) barriers: Vec<Vec<i64>>,
     pub(super) headers: BTreeSet<&'static str>,

@@ -4,10 +4,10 @@
 use super::carried::Carried;
 use super::guards::Executors;
 use super::state::Lowering;
-use crate::cpp::ast::{Comment, Declare, Expr, For, Stmt, StmtKind, Type};
+use crate::cpp::ast::{Binary, Comment, Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};
-use carbyne_ir::ast::Unroll;
+use carbyne_ir::ast::{CmpOp, Unroll};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::program::{self, Exec, Operand, SpecId, ThreadsId};
@@ -55,7 +55,8 @@ impl Lowering<'_> {
             K::Allocate(t) => self.allocate(*t, line),
             K::Indices(vars) => self.coordinates(vars, line),
             K::Element { var, tensor } => self.number(*var, *tensor, line),
-            K::For { var, start, end, step, unroll, body, .. } => {
+            K::Step { counter, var, value } => self.step((*counter, *var), *value, line),
+            K::For { var, start, end, also, step, unroll, body, .. } => {
                 let first = *start;
                 let start = self.indices.print(first)?;
                 let bound = self.indices.print(*end)?;
@@ -81,6 +82,7 @@ impl Lowering<'_> {
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
+                let also = self.conditions(also)?;
                 let stmts = body;
                 let places = if written_out { vec![] } else { self.fix(&[*var], body) };
                 let mut lines = self.stmts(body, executors);
@@ -112,6 +114,7 @@ impl Lowering<'_> {
                     var: name.into(),
                     start: start.expr,
                     end: bound.expr,
+                    also,
                     step: *step,
                     body,
                 });
@@ -119,15 +122,7 @@ impl Lowering<'_> {
                 Ok(out)
             }
             K::If { cond, then, otherwise } => {
-                let mut all: Option<Expr> = None;
-                for &(a, op, b) in cond {
-                    let one = self.compare(a, op, b)?;
-                    all = Some(match all {
-                        Some(all) => all.binary(crate::cpp::ast::Binary::And, one),
-                        None => one,
-                    });
-                }
-                let cond = all.unwrap_or(Expr::name("true"));
+                let cond = self.conditions(cond)?.unwrap_or(Expr::name("true"));
                 let then = self.scope(then, executors);
                 let otherwise = self.scope(otherwise, executors);
                 one(StmtKind::If { cond, then, otherwise })
@@ -135,6 +130,19 @@ impl Lowering<'_> {
             K::Barrier(threads) => one(self.barrier(*threads)?),
             K::Sync(sync) => self.sync(sync, executors, line),
         }
+    }
+
+    /// `a < b && c < d`; none without conditions.
+    fn conditions(&mut self, all: &[(Dim, CmpOp, Dim)]) -> Fallible<Option<Expr>> {
+        let mut joined: Option<Expr> = None;
+        for &(a, op, b) in all {
+            let one = self.compare(a, op, b)?;
+            joined = Some(match joined {
+                Some(joined) => joined.binary(Binary::And, one),
+                None => one,
+            });
+        }
+        Ok(joined)
     }
 
     /// Whether a loop in which asynchronous atoms use registers may have no iterations. If so, the

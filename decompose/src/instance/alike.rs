@@ -97,6 +97,7 @@ fn put_all(
             program::StmtKind::Allocate(_)
             | program::StmtKind::Indices(_)
             | program::StmtKind::Element { .. }
+            | program::StmtKind::Step { .. }
             | program::StmtKind::Barrier(_)
             | program::StmtKind::Sync(_) => {}
         }

@@ -307,7 +307,7 @@ pub(super) fn depends(p: &Program, d: Dim) -> Depends {
         match p.vars.get(&v) {
             Some(VarKind::Thread(_)) => out.thread = true,
             Some(VarKind::Block(_) | VarKind::Symbol) | None => out.block = true,
-            Some(VarKind::Loop | VarKind::Element(_)) => out.loops = true,
+            Some(VarKind::Loop | VarKind::Element(_) | VarKind::Counter(_)) => out.loops = true,
             Some(VarKind::Index(def)) => {
                 let inner = depends(p, *def);
                 out.thread |= inner.thread;
@@ -329,7 +329,7 @@ pub(super) fn value(
     fn of(p: &Program, env: &HashMap<VarId, i64>, t: Option<u32>, v: VarId) -> Option<i64> {
         match p.vars.get(&v)? {
             VarKind::Thread(_) => t.map(i64::from),
-            VarKind::Block(_) | VarKind::Element(_) | VarKind::Symbol => None,
+            VarKind::Block(_) | VarKind::Element(_) | VarKind::Counter(_) | VarKind::Symbol => None,
             VarKind::Loop => env.get(&v).copied(),
             VarKind::Index(def) => p.arena.eval(*def, &|v| of(p, env, t, v)).ok(),
         }

@@ -532,6 +532,7 @@ fn early(loops: &mut [Stmt]) -> Option<Stmt> {
         var: var.clone(),
         start: start.clone(),
         end: Expr::bin(BinOp::Min, end.clone(), sum(start.clone(), step.clone())),
+        also: vec![],
         step: step.clone(),
         unroll: Unroll::Default,
         stages: None,

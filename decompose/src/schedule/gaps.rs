@@ -156,6 +156,7 @@ impl Planner<'_, '_> {
             StmtKind::Allocate(_)
             | StmtKind::Indices(_)
             | StmtKind::Element { .. }
+            | StmtKind::Step { .. }
             | StmtKind::For { .. }
             | StmtKind::If { .. }
             | StmtKind::Sync(_) => false,

@@ -111,6 +111,7 @@ impl Tree<'_> {
             | StmtKind::Allocate(_)
             | StmtKind::Indices(_)
             | StmtKind::Element { .. }
+            | StmtKind::Step { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync(_) => true,
         };

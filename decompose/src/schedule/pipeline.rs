@@ -431,6 +431,7 @@ impl Stages<'_> {
             var: parts.var,
             start: parts.start,
             end: parts.end,
+            also: vec![],
             step: Expr::int(step),
             unroll: parts.unroll,
             stages: None,

@@ -364,6 +364,7 @@ fn go_on(facts: &Facts<'_>, stmt: &Stmt, threads: &Mask) -> Option<Mask> {
         | StmtKind::Allocate(_)
         | StmtKind::Indices(_)
         | StmtKind::Element { .. }
+        | StmtKind::Step { .. }
         | StmtKind::Barrier(_)
         | StmtKind::Sync(_) => true,
     };

@@ -272,6 +272,7 @@ pub(crate) fn is_waited_for(p: &Program, id: SpecId) -> bool {
                 StmtKind::Allocate(_)
                 | StmtKind::Indices(_)
                 | StmtKind::Element { .. }
+                | StmtKind::Step { .. }
                 | StmtKind::Barrier(_)
                 | StmtKind::Sync(_) => {}
             }

@@ -221,7 +221,7 @@ fn built_trees_that_no_text_says_are_refused() {
         let body = Block { stmts: vec![inner], footer: vec![] };
         let [start, end, step] = [0, 1, 1].map(Expr::int);
         let (var, unroll) = (Name::new("k"), Unroll::Default);
-        Stmt::new(StmtKind::For { var, start, end, step, unroll, stages: None, body })
+        Stmt::new(StmtKind::For { var, start, end, also: vec![], step, unroll, stages: None, body })
     });
     module.items.push(deep);
     assert_eq!(refused(&module), Code::TooDeep);

@@ -268,6 +268,12 @@ macro_rules! parts {
                 StmtKind::Element { name, view } => {
                     out.extend([P::Defined(name, Of::Number), P::View(view, Of::Data)]);
                 }
+                StmtKind::Counter { name, start } => {
+                    out.extend([P::Defined(name, Of::Number), P::Expr(start)]);
+                }
+                StmtKind::Step { name, adds: _, value } => {
+                    out.extend([P::Referred(name, Of::Number), P::Expr(value)]);
+                }
                 StmtKind::Assign { target, ty, value } => {
                     out.push(P::View(target, Of::Data));
                     out.extend(ty.$as_ref().map(P::ResultType));
@@ -325,8 +331,11 @@ macro_rules! parts {
                     out.extend(declared.$iter().flatten().map(P::ResultType));
                     out.extend(attrs.$iter().map(P::Attr));
                 }
-                StmtKind::For { var, start, end, step, stages, .. } => {
+                StmtKind::For { var, start, end, also, step, stages, .. } => {
                     out.extend([P::Defined(var, Of::Number), P::Expr(start), P::Expr(end)]);
+                    for Compare { lhs, op: _, rhs } in also {
+                        out.extend([P::Expr(lhs), P::Expr(rhs)]);
+                    }
                     out.push(P::Expr(step));
                     out.extend(stages.$as_ref().map(P::Expr));
                 }

@@ -229,6 +229,7 @@ pub fn index(at: &[Option<&str>]) -> ViewOp {
 /// A loop over the numbers from `start` up to `end` (exclusive).
 pub fn counted(var: &str, (start, end): (i64, i64), unroll: Unroll, stmts: Vec<Stmt>) -> Stmt {
     Stmt::new(StmtKind::For {
+        also: vec![],
         var: Name::new(var),
         start: Expr::int(start),
         end: Expr::int(end),

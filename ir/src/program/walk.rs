@@ -151,6 +151,7 @@ impl Program {
             StmtKind::Allocate(_)
             | StmtKind::Indices(_)
             | StmtKind::Element { .. }
+            | StmtKind::Step { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync(_) => (&[], &[]),
         }

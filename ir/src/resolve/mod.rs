@@ -12,6 +12,7 @@
 
 mod bounds;
 mod constants;
+mod counters;
 mod declare;
 mod domains;
 mod elements;
@@ -122,6 +123,7 @@ fn resolved(
     r.errors.drop_consequences(Code::Unread);
     if r.errors.is_empty() {
         register_owners::narrow(&mut r.p);
+        counters::find_sources(&mut r.p);
         Ok(r)
     } else {
         Err(r.errors)
@@ -164,6 +166,8 @@ struct Resolver {
     read: HashSet<crate::program::BufferId>,
     /// Elements of tensors that are used as numbers.
     elements: Vec<elements::Known>,
+    /// The counters in scope, in the order of their declarations.
+    counters: Vec<counters::Counter>,
     /// The sub-specs.
     subspecs: subspecs::SubSpecs,
     /// Threads declared by heads of kernels.
@@ -207,6 +211,7 @@ impl Resolver {
                 facts: vec![],
                 typical: vec![],
                 taken: vec![],
+                counters: HashMap::new(),
             },
             errors: Diagnostics::default(),
             scopes: Scopes::default(),
@@ -224,6 +229,7 @@ impl Resolver {
             declared: vec![],
             read: HashSet::new(),
             elements: vec![],
+            counters: vec![],
             subspecs: subspecs::SubSpecs::default(),
             heads: launch::Heads::default(),
             blocks: 0,
@@ -265,6 +271,7 @@ impl Resolver {
         self.scopes.enter();
         self.blocks += 1;
         let (outside, elements) = (self.holds.len(), self.elements.len());
+        let counters = self.counters.len();
         let around = self.written.as_mut().map(std::mem::take);
         let declared = self.declared.len();
         let mut out = vec![];
@@ -276,6 +283,7 @@ impl Resolver {
         }
         self.holds.truncate(outside);
         self.elements.truncate(elements);
+        self.counters.truncate(counters);
         self.unread(declared);
         self.blocks -= 1;
         self.scopes.leave();
@@ -435,6 +443,10 @@ impl Resolver {
             }
             A::Indices { names, threads } => self.indices(names, threads, stmt.span).map(Some),
             A::Element { name, view } => self.element(name, view, stmt.span).map(Some),
+            A::Counter { name, start } => self.counter(name, start, stmt.span).map(Some),
+            A::Step { name, adds, value } => {
+                self.step_counter(name, (*adds, value), stmt.span).map(Some)
+            }
             A::Allocate { name, ty } => {
                 let id = self.allocate(name, ty);
                 let id = self.bind_result(Sigil::Data, name, id, Binding::Tensor)?;
@@ -459,11 +471,16 @@ impl Resolver {
                     self.assume(*lhs, *op, *rhs);
                 }
                 let known = self.known_edges();
+                let mut stepped = self.stepped_in(then);
+                stepped.extend(otherwise.iter().flat_map(|b| self.stepped_in(b)));
+                let before = self.counters_here();
                 let (then, first) = self.block(then);
                 self.holds.truncate(outside);
                 let known = self.end_branch(known);
+                self.return_to(&before);
                 let other = otherwise.as_ref().map(|b| self.block(b));
                 self.join_branches(&known);
+                self.forget(&stepped, stmt.span)?;
                 let (otherwise, second) = match other {
                     Some((stmts, block)) => (stmts, Some(block)),
                     None => (vec![], None),
@@ -487,7 +504,7 @@ impl Resolver {
     }
 
     fn for_loop(&mut self, kind: &ast::StmtKind, span: Span) -> Fallible<StmtKind> {
-        let ast::StmtKind::For { var, start, end, step, unroll, stages, body } = kind else {
+        let ast::StmtKind::For { var, start, end, also, step, unroll, stages, body } = kind else {
             return fail(Diagnostic::new(Code::Internal, span, "expected a loop"));
         };
         let (bounds, unroll) = ((start, end, step), *unroll);
@@ -507,6 +524,8 @@ impl Resolver {
         };
         let start = self.expr(bounds.0)?;
         let end = self.expr(bounds.1)?;
+        let stepped = self.stepped_in(body);
+        self.keeps_end(end, &stepped, bounds.1.span)?;
         let step = self.constant(bounds.2, "the loop's step")?;
         if step < 1 {
             return fail(
@@ -535,32 +554,45 @@ impl Resolver {
         };
         let info = VarInfo { name: var.text.clone(), lo, hi, div: div.max(1) };
         let (dim, id) = self.variable(info, VarKind::Loop, span)?;
+        self.forget(&stepped, span)?;
+        let before = self.counters_here();
         self.scopes.enter();
         let bound = self.bind(Sigil::Index, var, Binding::Index(dim));
         let outside = self.holds.len();
         let below = self.stays_below_end(dim, bounds.1);
+        let further = also
+            .iter()
+            .map(|c| Ok((self.expr(&c.lhs)?, c.op, self.expr(&c.rhs)?)))
+            .collect::<Fallible<Vec<_>>>();
+        for (lhs, op, rhs) in further.iter().flatten() {
+            self.assume(*lhs, *op, *rhs);
+        }
         self.begin_loop(id);
         let (body, block) = self.block(body);
         let followed = self.end_loop();
         self.holds.truncate(outside);
         self.scopes.leave();
+        // The counters have the values with which the loop has ended.
+        self.return_to(&before);
         bound?;
         below?;
         followed?;
         if self.written.is_some()
-            && let ast::StmtKind::For { var, start, end, step, unroll, stages, .. } = kind
+            && let ast::StmtKind::For { var, start, end, also, step, unroll, stages, .. } = kind
         {
             self.rewritten = Some(ast::StmtKind::For {
                 var: var.clone(),
                 start: start.clone(),
                 end: end.clone(),
+                also: also.clone(),
                 step: step.clone(),
                 unroll: *unroll,
                 stages: stages.clone(),
                 body: block,
             });
         }
-        Ok(StmtKind::For { var: id, start, end, step, unroll, stages: depth, body })
+        let also = further?;
+        Ok(StmtKind::For { var: id, start, end, also, step, unroll, stages: depth, body })
     }
 
     /// Creates a variable of the arena.

@@ -97,6 +97,13 @@ impl Scopes {
         Ok(())
     }
 
+    /// Gives a name in scope another definition.
+    pub(super) fn rebind(&mut self, sigil: Sigil, name: &str, binding: Binding) {
+        if let Some((_, old)) = self.names.get_mut(&(sigil, name.to_owned())) {
+            *old = binding;
+        }
+    }
+
     /// Removes a name of the top level.
     pub(super) fn unbind(&mut self, sigil: Sigil, name: &str) {
         self.names.remove(&(sigil, name.to_owned()));

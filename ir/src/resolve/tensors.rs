@@ -401,7 +401,9 @@ impl Resolver {
 
     pub(super) fn tensor_named(&self, name: &str, span: Span) -> Fallible<TensorId> {
         match self.scopes.get(Sigil::Data, name) {
-            Some(Binding::Tensor(id)) => Ok(id),
+            Some(Binding::Tensor(id)) => {
+                self.is_current_tensor(&self.p.tensors[id], name, span).map(|()| id)
+            }
             Some(_) => Err(Box::new(self.silent(span))),
             None => Err(self.unknown(Sigil::Data, name, span)),
         }

@@ -151,7 +151,10 @@ impl Resolver {
 
     pub(super) fn threads_named(&self, name: &ast::Name) -> Fallible<ThreadsId> {
         match self.scopes.get(Sigil::Thread, &name.text) {
-            Some(Binding::Threads(id)) => Ok(id),
+            Some(Binding::Threads(id)) => {
+                let of = &self.p.threads[id];
+                self.are_current_threads(of, &name.text, name.span).map(|()| id)
+            }
             Some(_) => Err(Box::new(self.silent(name.span))),
             None => Err(self.unknown(Sigil::Thread, &name.text, name.span)),
         }

@@ -140,10 +140,12 @@ impl Verifier<'_> {
                     around.readable.insert(buffer);
                     around.writable.insert(buffer);
                 }
-                StmtKind::For { start, end, body, .. } => {
+                StmtKind::For { start, end, also, body, .. } => {
                     let mut inner = around.clone();
-                    if self.p.thread_dependent(*start) || self.p.thread_dependent(*end) {
-                        inner.part(stmt.span, Parting::Bounds([*start, *end]));
+                    let also = also.iter().flat_map(|(a, _, b)| [*a, *b]);
+                    let bounds: Vec<Dim> = [*start, *end].into_iter().chain(also).collect();
+                    if bounds.iter().any(|dim| self.p.thread_dependent(*dim)) {
+                        inner.part(stmt.span, Parting::Bounds(bounds));
                     }
                     self.stmts(body, &mut inner);
                 }
@@ -163,7 +165,7 @@ impl Verifier<'_> {
                 }
                 StmtKind::Barrier(threads) => self.barrier(*threads, stmt.span, around),
                 StmtKind::Sync(sync) => self.sync(sync, stmt.span, around),
-                StmtKind::Indices(_) => {}
+                StmtKind::Indices(_) | StmtKind::Step { .. } => {}
                 StmtKind::Element { tensor, .. } => self.element(*tensor, stmt.span, around),
             }
         }

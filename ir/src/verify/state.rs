@@ -50,8 +50,8 @@ pub(super) struct Diverged {
 
 /// The expressions that decide the path of a thread.
 pub(super) enum Parting {
-    /// The bounds of a loop.
-    Bounds([Dim; 2]),
+    /// The bounds of a loop, and the sides of its further conditions.
+    Bounds(Vec<Dim>),
     /// Comparisons that all hold (`true`), or do not all hold (`false`).
     Answers(Vec<(Dim, CmpOp, Dim)>, bool),
 }

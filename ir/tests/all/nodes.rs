@@ -183,7 +183,7 @@ fn deep_trees_are_walked() {
         let [start, end, step] = [0, 1, 1].map(Expr::int);
         let body = Block { stmts: vec![inner], footer: vec![] };
         let (var, unroll) = (Name::new("k"), Unroll::Default);
-        Stmt::new(StmtKind::For { var, start, end, step, unroll, stages: None, body })
+        Stmt::new(StmtKind::For { var, start, end, also: vec![], step, unroll, stages: None, body })
     });
     let mut items = vec![stmt];
     let mut exprs = 0;

@@ -6,6 +6,7 @@ use crate::plan::{Checked, Kernel, Mask, SharedBuffer, Site, Space};
 use crate::state::race::Clash;
 use crate::state::{Failure, Shared, Who};
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::limits::MAX_COUNTER;
 
 /// Size of an mbarrier (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier,
 /// Size and alignment of mbarrier object).
@@ -30,6 +31,16 @@ pub(super) fn no_such_number(
         Diagnostic::new(Code::SimOutOfBounds, span, format!("{element} is {value}"))
             .label(why)
             .help("correct the kernel that writes the element, or the declaration of the tensor"),
+    )
+}
+
+/// A counter that leaves its range.
+pub(super) fn no_counter(kernel: &Kernel<'_>, site: u32, value: i64) -> Box<Diagnostic> {
+    let span = kernel.sites[site as usize].span;
+    Box::new(
+        Diagnostic::new(Code::SimOutOfBounds, span, format!("the counter would be {value}"))
+            .label(format!("a counter has values from 0 to {MAX_COUNTER}"))
+            .help("count in steps, and compute larger numbers from the counter"),
     )
 }
 

@@ -10,6 +10,7 @@ use super::{Runner, diverged, errors};
 use crate::index::{BadIndex, Compare, Index, LoopValue};
 use crate::plan::{Checked, How, Kernel, Mask, Node, Partition, SyncNode};
 use carbyne_ir::cancel;
+use carbyne_ir::limits::MAX_COUNTER;
 use std::cmp::Ordering;
 
 /// The state of a converged set after a statement.
@@ -186,8 +187,25 @@ impl<'k> Runner<'k> {
             Node::Element { slot, view, within, step, site } => {
                 self.env.loops[*slot] = self.element(*view, (*within, *step), *site, &mask)?;
             }
-            Node::For { slot, start, end, site, body, blocking, .. } => {
-                if let Some((first, end, going)) = self.trips(start, end, &mask, *site)? {
+            Node::Step { slot, value, varying, site } => {
+                let value = self.counter(value, *varying, &mask, *site)?;
+                let mine = &mut self.env.loops[*slot];
+                match (&mut *mine, value) {
+                    (LoopValue::ByThread(old), LoopValue::ByThread(new)) => {
+                        mask.threads().for_each(|t| old[t] = new[t]);
+                    }
+                    (_, value) => *mine = value,
+                }
+            }
+            Node::For { slot, start, end, also, site, body, blocking, .. } => {
+                let mut entered = self.trips(start, end, &mask, *site)?;
+                if let Some((first, _, going)) = &mut entered
+                    && !also.is_empty()
+                {
+                    self.env.loops[*slot] = first.clone();
+                    *going = self.all_hold_for(also, going, *site)?;
+                }
+                if let Some((first, end, going)) = entered.filter(|(.., going)| !going.is_empty()) {
                     self.env.loops[*slot] = first;
                     if *blocking {
                         self.send_on(set, &mask.without(&going));
@@ -305,6 +323,22 @@ impl<'k> Runner<'k> {
         let going = going(mask, &values, &ends);
         let trips = (LoopValue::ByThread(values), LoopValue::ByThread(ends), going);
         Ok((!going.is_empty()).then_some(trips))
+    }
+
+    /// The new value of a counter, for all threads or for each of these.
+    fn counter(&self, value: &Index, varying: bool, mask: &Mask, site: u32) -> Checked<LoopValue> {
+        let fits = |value: i64| match (0..=MAX_COUNTER).contains(&value) {
+            true => Ok(value),
+            false => Err(errors::no_counter(self.kernel, site, value)),
+        };
+        if !varying && let Some(first) = mask.threads().next() {
+            return Ok(LoopValue::Uniform(fits(self.index(value, first, site)?)?));
+        }
+        let mut values = vec![0i64; self.kernel.n_threads];
+        for t in mask.threads() {
+            values[t] = fits(self.index(value, t, site)?)?;
+        }
+        Ok(LoopValue::ByThread(values))
     }
 
     /// The threads for which all conditions hold.
@@ -440,7 +474,10 @@ impl<'k> Runner<'k> {
                 self.compare(check, &partition, &mask)?;
             }
             (Kind::Body, _) => {}
-            (Kind::Loop { trip, end }, Some(Node::For { slot, step, blocking, .. })) => {
+            (
+                Kind::Loop { trip, end },
+                Some(Node::For { slot, also, step, site, blocking, .. }),
+            ) => {
                 let value = &mut self.env.loops[*slot];
                 let mut mask = frame.mask;
                 match (value, end) {
@@ -455,6 +492,9 @@ impl<'k> Runner<'k> {
                         mask = going(&mask, values, ends);
                     }
                     _ => mask = Mask::NONE,
+                }
+                if !also.is_empty() && !mask.is_empty() {
+                    mask = self.all_hold_for(also, &mask, *site)?;
                 }
                 if !mask.is_empty() {
                     (*trip, frame.at) = (*trip + 1, 0);
@@ -632,6 +672,7 @@ fn site_of(kernel: &Kernel<'_>, set: &ConvergedSet<'_>) -> Option<u32> {
         Node::Barrier { site, .. }
         | Node::Body { site, .. }
         | Node::Element { site, .. }
+        | Node::Step { site, .. }
         | Node::For { site, .. }
         | Node::If { site, .. } => Some(*site),
         Node::Sync(sync) => Some(sync.site),

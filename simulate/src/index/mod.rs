@@ -84,6 +84,11 @@ impl<'p> Variables<'p> {
         self.varying.len() - 1
     }
 
+    /// The slot of a loop variable or of a counter.
+    pub(crate) fn slot_of(&self, var: VarId) -> Option<usize> {
+        self.loops.get(&var).copied()
+    }
+
     /// Records the declared range of a tensor whose element this variable is.
     pub(crate) fn narrow(&mut self, var: VarId, range: (Dim, Dim)) {
         let (Ok(lo), Ok(end)) = (self.constant(range.0), self.constant(range.1)) else { return };
@@ -252,9 +257,11 @@ impl<'p> Variables<'p> {
             Some(VarKind::Thread(_)) => Ok(Meaning::Thread),
             Some(VarKind::Block(_)) => Ok(Meaning::Block),
             Some(VarKind::Index(dim)) => Ok(Meaning::Is(*dim)),
-            Some(VarKind::Loop | VarKind::Element(_) | VarKind::Symbol) | None => {
-                Err(NoIndex::NoValue(self.arena().var_info(var).name.clone()))
+            Some(VarKind::Counter(id)) if self.loops.contains_key(id) => {
+                Ok(Meaning::Loop(self.loops[id]))
             }
+            Some(VarKind::Loop | VarKind::Element(_) | VarKind::Counter(_) | VarKind::Symbol)
+            | None => Err(NoIndex::NoValue(self.arena().var_info(var).name.clone())),
         }
     }
 }

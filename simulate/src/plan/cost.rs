@@ -93,8 +93,10 @@ impl Who<'_> {
                 let inside = self.of(*threads, *blocking);
                 inside.nodes(body).saturating_add(compared).saturating_add(inside.statement() + 4)
             }
-            Node::For { start, end, trips, blocking, body, .. } => {
-                let same = start.is_uniform() && end.is_uniform();
+            Node::For { start, end, also, trips, blocking, body, .. } => {
+                let same = start.is_uniform()
+                    && end.is_uniform()
+                    && also.iter().all(crate::index::Compare::is_uniform);
                 let each = if same { 0 } else { self.threads };
                 let inside = Who { apart: self.apart || *blocking && !same, ..self };
                 let turn = inside.nodes(body).saturating_add(each + inside.statement());
@@ -113,6 +115,13 @@ impl Who<'_> {
                 registers.saturating_mul(self.kernel.n_threads as u64) / 16 + 3
             }),
             Node::Element { .. } => 4,
+            Node::Step { varying, .. } => {
+                if *varying {
+                    self.threads
+                } else {
+                    2
+                }
+            }
             Node::Barrier { .. } => self.meet(),
             Node::Sync(sync) => self.sync(sync),
         };

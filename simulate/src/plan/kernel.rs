@@ -269,6 +269,17 @@ pub(crate) enum Node {
         /// The site.
         site: u32,
     },
+    /// The declaration or a step of a counter.
+    Step {
+        /// The slot of the counter, among those of loop variables.
+        slot: usize,
+        /// The new value.
+        value: Index,
+        /// Whether the value may differ between threads.
+        varying: bool,
+        /// The site.
+        site: u32,
+    },
     /// A counted loop.
     For {
         /// The slot of the loop variable.
@@ -277,6 +288,8 @@ pub(crate) enum Node {
         start: Index,
         /// The exclusive bound.
         end: Index,
+        /// Further conditions of an iteration.
+        also: Vec<Compare>,
         /// The positive step.
         step: i64,
         /// An upper bound of the iterations.
@@ -409,9 +422,11 @@ impl Kernel<'_> {
                 Node::Sync(sync) => sync.op == SyncOp::MbarrierWait,
                 Node::Body { body, .. } | Node::For { body, .. } => any(body),
                 Node::If { then, otherwise, .. } => any(then) || any(otherwise),
-                Node::Leaf(_) | Node::Allocate(_) | Node::Element { .. } | Node::Barrier { .. } => {
-                    false
-                }
+                Node::Leaf(_)
+                | Node::Allocate(_)
+                | Node::Element { .. }
+                | Node::Step { .. }
+                | Node::Barrier { .. } => false,
             })
         }
         any(&self.body)
@@ -435,7 +450,7 @@ impl Kernel<'_> {
             Node::Sync(sync) => {
                 sync.group > 32 || matches!(sync.op, SyncOp::MbarrierWait | SyncOp::ClusterWait)
             }
-            Node::Allocate(_) | Node::Element { .. } => false,
+            Node::Allocate(_) | Node::Element { .. } | Node::Step { .. } => false,
         })
     }
 

@@ -150,7 +150,7 @@ impl Live<'_> {
                 writes.iter_mut().zip(&too).for_each(|(a, b)| *a &= b);
                 Fact { reads, writes, inner: vec![first, second] }
             }
-            Node::Element { .. } | Node::Barrier { .. } | Node::Sync(_) => {
+            Node::Element { .. } | Node::Step { .. } | Node::Barrier { .. } | Node::Sync(_) => {
                 Fact { reads: self.none(), writes: self.none(), inner: vec![] }
             }
         }
@@ -191,8 +191,11 @@ impl Live<'_> {
                     self.assign(then, &fact.inner[0], live.clone());
                     self.assign(otherwise, &fact.inner[1], live.clone());
                 }
-                Node::Allocate(_) | Node::Element { .. } | Node::Barrier { .. } | Node::Sync(_) => {
-                }
+                Node::Allocate(_)
+                | Node::Element { .. }
+                | Node::Step { .. }
+                | Node::Barrier { .. }
+                | Node::Sync(_) => {}
             }
             subtract(&mut live, &fact.writes);
             join(&mut live, &fact.reads);

@@ -14,7 +14,7 @@ use crate::state::RegisterPool;
 use carbyne_atoms::bind::{self, Mismatch};
 use carbyne_atoms::smem::{self, Arena};
 use carbyne_atoms::{AtomTable, ErrorBound};
-use carbyne_ir::ast::{ExtentRule, Numbers, SpecKind};
+use carbyne_ir::ast::{CmpOp, ExtentRule, Numbers, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::{Layout, LayoutError};
@@ -253,11 +253,27 @@ impl Lowering<'_, '_> {
                 let step = step.filter(|_| buffer.splits);
                 Node::Element { slot, view, within, step, site: self.site(stmt.line, span) }
             }
-            StmtKind::For { var, start, end, step, body, .. } => {
+            StmtKind::Step { counter, var, value } => {
+                let arena = &self.kernel.program.arena;
+                let dim = arena.dim_of(*counter);
+                let varying = dim.is_none_or(|d| self.kernel.program.thread_dependent(d));
+                // The value is computed before the declaration gives the counter its slot.
+                let value = self.index(*value, span)?;
+                let slot = match counter == var {
+                    true => {
+                        self.kernel.loops.push(arena.var_info(*var).name.clone());
+                        self.vars.add_loop(*var, varying)
+                    }
+                    false => self.vars.slot_of(*counter).unwrap_or(0),
+                };
+                Node::Step { slot, value, varying, site: self.site(stmt.line, span) }
+            }
+            StmtKind::For { var, start, end, also, step, body, .. } => {
                 let (first, last) = (self.index(*start, span)?, self.index(*end, span)?);
                 let varying = !first.is_uniform() || !last.is_uniform();
                 let slot = self.vars.add_loop(*var, varying);
                 self.kernel.loops.push(self.kernel.program.arena.var_info(*var).name.clone());
+                let also = self.compares(also, span)?;
                 let site = self.site(stmt.line, span);
                 let step = (*step).max(1);
                 let trips = match (self.vars.bounds(*start).0, self.vars.bounds(*end).1) {
@@ -273,19 +289,11 @@ impl Lowering<'_, '_> {
                 let body = self.block(body, depth + 1)?;
                 self.loops -= 1;
                 let blocking = self.kernel.may_wait(&body);
-                Node::For { slot, start: first, end: last, step, trips, site, blocking, body }
+                let (start, end) = (first, last);
+                Node::For { slot, start, end, also, step, trips, site, blocking, body }
             }
             StmtKind::If { cond, then, otherwise } => {
-                let cond = cond
-                    .iter()
-                    .map(|(lhs, op, rhs)| {
-                        Ok(Compare {
-                            lhs: self.index(*lhs, span)?,
-                            op: *op,
-                            rhs: self.index(*rhs, span)?,
-                        })
-                    })
-                    .collect::<Checked<_>>()?;
+                let cond = self.compares(cond, span)?;
                 let site = self.site(stmt.line, span);
                 let then = self.block(then, depth + 1)?;
                 let otherwise = self.block(otherwise, depth + 1)?;
@@ -305,6 +313,14 @@ impl Lowering<'_, '_> {
                 Node::Sync(node)
             }
         }))
+    }
+
+    fn compares(&self, all: &[(Dim, CmpOp, Dim)], span: Span) -> Checked<Vec<Compare>> {
+        let one = |(lhs, op, rhs): &(Dim, CmpOp, Dim)| {
+            let (lhs, rhs) = (self.index(*lhs, span)?, self.index(*rhs, span)?);
+            Ok(Compare { lhs, op: *op, rhs })
+        };
+        all.iter().map(one).collect()
     }
 
     fn spec(&mut self, id: SpecId, depth: usize) -> Checked<Node> {

@@ -59,7 +59,11 @@ fn nodes(kernel: &Kernel<'_>, list: &[Node], loops: &mut Vec<(usize, u64)>, coun
                 nodes(kernel, then, loops, count);
                 nodes(kernel, otherwise, loops, count);
             }
-            Node::Allocate(_) | Node::Element { .. } | Node::Barrier { .. } | Node::Sync(_) => {}
+            Node::Allocate(_)
+            | Node::Element { .. }
+            | Node::Step { .. }
+            | Node::Barrier { .. }
+            | Node::Sync(_) => {}
         }
     }
 }

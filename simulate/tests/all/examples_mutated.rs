@@ -187,12 +187,13 @@ fn changes(stmt: &Stmt) -> Vec<(String, Option<Vec<Stmt>>)> {
                 }
             }
         }
-        StmtKind::For { var, start, end, step, unroll, stages, body } => {
+        StmtKind::For { var, start, end, also, step, unroll, stages, body } => {
             let (one, var, step, unroll, body) =
                 (Expr::int(1), var.clone(), step.clone(), *unroll, body.clone());
             let changed = |start: Expr, end: Expr| {
                 let (var, step, body) = (var.clone(), step.clone(), body.clone());
-                with(StmtKind::For { var, start, end, step, unroll, stages: stages.clone(), body })
+                let (also, stages) = (also.clone(), stages.clone());
+                with(StmtKind::For { var, start, end, also, step, unroll, stages, body })
             };
             let bin = carbyne_ir::ast::BinOp::Sub;
             out.push(("from 1".to_owned(), changed(one.clone(), end.clone())));

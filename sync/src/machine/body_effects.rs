@@ -30,7 +30,9 @@ impl BodyEffects {
         let constant = |d: &Dim| matches!(d, Dim::Const(_));
         let is_silent = |s: &Stmt| match &s.kind {
             StmtKind::Indices(_) | StmtKind::Element { .. } | StmtKind::Allocate(_) => true,
-            StmtKind::For { start, end, .. } => constant(start) && constant(end),
+            StmtKind::For { start, end, also, .. } => {
+                constant(start) && constant(end) && also.is_empty()
+            }
             StmtKind::Spec(id) => {
                 let exec = p.specs[*id].exec;
                 let fixed = exec.is_some_and(|e| p.vars_in(p.threads[e.threads].offset).is_empty());
@@ -40,7 +42,10 @@ impl BodyEffects {
                 };
                 fixed && !matters
             }
-            StmtKind::If { .. } | StmtKind::Barrier(_) | StmtKind::Sync(_) => false,
+            StmtKind::If { .. }
+            | StmtKind::Step { .. }
+            | StmtKind::Barrier(_)
+            | StmtKind::Sync(_) => false,
         };
         BodyEffects {
             may_wait: p.walk(stmts).stmts().any(may_wait),

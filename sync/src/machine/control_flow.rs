@@ -3,6 +3,9 @@
 
 use super::*;
 
+/// A comparison of two expressions.
+type Condition = (Dim, CmpOp, Dim);
+
 impl<'p, 'a> Machine<'p, 'a> {
     pub(super) fn groups_of(&mut self, id: ThreadsId, env: &Env, site: u32) -> Goes<Rc<Groups>> {
         let offset = self.fixed(self.p.threads[id].offset, env).same().unwrap_or(NOTHING);
@@ -42,11 +45,16 @@ impl<'p, 'a> Machine<'p, 'a> {
         let site = self.plan.site(stmt);
         match &stmt.kind {
             StmtKind::Indices(_) | StmtKind::Element { .. } | StmtKind::Allocate(_) => {}
+            StmtKind::Step { counter, value, .. } => {
+                let by = self.steps_of(*value, &lockstep.env, true);
+                let value = self.exprs.value(*value, &lockstep.env);
+                lockstep.env.set(*counter, value, by);
+            }
             StmtKind::Spec(id) => return self.spec(lockstep, *id, site),
-            StmtKind::For { body, .. } => {
+            StmtKind::For { also, body, .. } => {
                 let bounds = self.exprs.trip_counts.bounds(stmt);
                 let Some((var, bounds)) = bounds else { return Ok(Step::Ended) };
-                return self.enter_loop(lockstep, site, var, bounds, body);
+                return self.enter_loop(lockstep, site, var, bounds, (also, body));
             }
             StmtKind::If { cond, then, otherwise } => {
                 let cond = self.exprs.trip_counts.condition_of(stmt, cond);
@@ -77,16 +85,27 @@ impl<'p, 'a> Machine<'p, 'a> {
         site: u32,
         var: VarId,
         (start, end_dim, step): (Dim, Dim, i64),
-        body: &'p [Stmt],
+        (also, body): (&[Condition], &'p [Stmt]),
     ) -> Goes<Step> {
         let mask = lockstep.mask();
         let (first, end) =
             (self.exprs.value(start, &lockstep.env), self.exprs.value(end_dim, &lockstep.env));
-        let Some(going) =
+        let Some(mut going) =
             self.holding(&lockstep.env, &mask, (start, &first), CmpOp::Lt, (end_dim, &end))
         else {
             return self.lost(site, "the bounds of the loop are unknown");
         };
+        if !also.is_empty() {
+            let by = self.steps_of(start, &lockstep.env, true);
+            lockstep.env.set(var, first.clone(), by);
+            let Some(all) = self.all_hold(&lockstep.env, &going, also) else {
+                return self.lost(site, "a condition of the loop is unknown");
+            };
+            going = all;
+            if going != mask {
+                lockstep.env.remove(var);
+            }
+        }
         if going.is_empty() {
             self.leaves(var);
             lockstep.advance();
@@ -103,26 +122,29 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(Step::On)
     }
 
+    /// The threads for which all conditions hold; none if a side is unknown.
+    fn all_hold(&mut self, env: &Env, mask: &Mask, cond: &[Condition]) -> Option<Mask> {
+        let mut yes = *mask;
+        for (lhs, op, rhs) in cond {
+            let (a, b) = (self.exprs.value(*lhs, env), self.exprs.value(*rhs, env));
+            yes = yes.and(&self.holding(env, mask, (*lhs, &a), *op, (*rhs, &b))?);
+        }
+        Some(yes)
+    }
+
     /// Enters the sides of a condition that threads take.
     fn enter_branch(
         &mut self,
         lockstep: &mut Lockstep<'p>,
         site: u32,
-        cond: &[(Dim, CmpOp, Dim)],
+        cond: &[Condition],
         then: &'p [Stmt],
         otherwise: &'p [Stmt],
     ) -> Goes<Step> {
         let mask = lockstep.mask();
-        let mut yes = mask;
-        for (lhs, op, rhs) in cond {
-            let (a, b) =
-                (self.exprs.value(*lhs, &lockstep.env), self.exprs.value(*rhs, &lockstep.env));
-            let sides = ((*lhs, &a), (*rhs, &b));
-            let Some(holding) = self.holding(&lockstep.env, &mask, sides.0, *op, sides.1) else {
-                return self.lost(site, "the condition is unknown");
-            };
-            yes = yes.and(&holding);
-        }
+        let Some(mut yes) = self.all_hold(&lockstep.env, &mask, cond) else {
+            return self.lost(site, "the condition is unknown");
+        };
         let mut no = mask.without(&yes);
         if !yes.is_empty()
             && !no.is_empty()
@@ -187,9 +209,14 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Begins the next iteration of a loop, or leaves the loop.
     fn turn(&mut self, lockstep: &mut Lockstep<'p>) -> Goes<Step> {
+        let around = lockstep.frames.len().checked_sub(2).and_then(|i| lockstep.frames.get(i));
+        let also: &[Condition] = match around.and_then(|f| f.stmts.get(f.at)).map(|s| &s.kind) {
+            Some(StmtKind::For { also, .. }) => also,
+            _ => &[],
+        };
         let env = &mut lockstep.env;
         let Some(frame) = lockstep.frames.last_mut() else { return Ok(Step::Ended) };
-        let Kind::Loop { trip, var, end, end_by, step } = &mut frame.kind else {
+        let Kind::Loop { var, end, end_by, step, .. } = &mut frame.kind else {
             return Ok(Step::Ended);
         };
         let (var, step) = (*var, *step);
@@ -202,7 +229,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             (Increment::along(by, along), Increment::along(*end_by, along))
         });
         let goes = |next: i64, end: i64| next != NOTHING && next < end;
-        let going = match (&next, &*end) {
+        let mut going = match (&next, &*end) {
             // Further iterations without effect are left out.
             (Value::Same(next), Value::Same(end))
                 if !goes(*next, *end)
@@ -219,6 +246,20 @@ impl<'p, 'a> Machine<'p, 'a> {
                 going
             }
         };
+        if !also.is_empty() {
+            env.set(var, next.clone(), by);
+            let (body, env) = (frame.stmts, env.clone());
+            going = match self.all_hold(&env, &going, also) {
+                Some(all) => all,
+                None => {
+                    let site = body.first().map_or(0, |s| self.plan.site(s));
+                    return self.lost(site, "a condition of the loop is unknown");
+                }
+            };
+        }
+        let env = &mut lockstep.env;
+        let Some(frame) = lockstep.frames.last_mut() else { return Ok(Step::Ended) };
+        let Kind::Loop { trip, end, .. } = &mut frame.kind else { return Ok(Step::Ended) };
         if going.is_empty() {
             env.remove(var);
             lockstep.leave();

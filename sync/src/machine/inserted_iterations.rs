@@ -81,6 +81,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             true => (n, 0, n.unsigned_abs()),
             false => (0, 0, 0),
         };
-        self.in_order().into_iter().map(|s| s.loops().map(of).collect()).collect()
+        let counters = || self.counters.iter().map(|_| (0, 0, 0));
+        self.in_order().into_iter().map(|s| s.loops().map(of).chain(counters()).collect()).collect()
     }
 }

@@ -116,6 +116,8 @@ pub(crate) struct Machine<'p, 'a> {
     mbarrier_at: BTreeMap<(usize, i64), usize>,
     cluster: ClusterBarrier,
     locksteps: Vec<Lockstep<'p>>,
+    /// The counters of the kernel.
+    counters: Vec<VarId>,
     serial: u32,
     pub(crate) pairs: Pairs,
     n_splits: usize,
@@ -196,6 +198,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             mbarrier_at: BTreeMap::new(),
             cluster,
             locksteps: vec![],
+            counters: vec![],
             serial: 1,
             pairs,
             n_splits: 0,
@@ -233,6 +236,11 @@ impl<'p, 'a> Machine<'p, 'a> {
     pub(crate) fn begin(&mut self, kernel: SpecId) {
         let body: &'p [Stmt] = self.p.specs[kernel].body.as_deref().unwrap_or(&[]);
         self.body = body;
+        let declared = self.p.walk(body).stmts().filter_map(|s| match s.kind {
+            StmtKind::Step { counter, var, .. } if counter == var => Some(counter),
+            _ => None,
+        });
+        self.counters = declared.collect();
         for rank in 0..self.n_blocks {
             let mask = Mask::first(self.n_threads);
             let frame = Frame { stmts: body, at: 0, mask, kind: Kind::Root };

@@ -93,7 +93,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
     }
 
-    /// The changing parts of all threads.
+    /// The changing parts of all threads: of their loops, then of the kernel's counters.
     pub(super) fn moving(&self) -> Vec<Moving> {
         let of = |s: &Lockstep<'p>| {
             let loops = s.frames.iter().filter_map(|f| match &f.kind {
@@ -103,13 +103,15 @@ impl<'p, 'a> Machine<'p, 'a> {
                 }
                 _ => None,
             });
-            loops.collect()
+            let value = |v: VarId| s.env.get(v).map_or(Value::Same(NOTHING), |h| h.value.clone());
+            let counters = self.counters.iter().map(|c| (value(*c), Value::Same(0), 0));
+            loops.chain(counters).collect()
         };
         self.in_order().into_iter().map(of).collect()
     }
 
-    /// Calls `f` for the loop variables and ends of all threads, in the order of
-    /// [`Machine::moving`].
+    /// Calls `f` for the loop variables with their ends, and the counters, of all threads, in the
+    /// order of [`Machine::moving`].
     pub(super) fn each_moving(
         &mut self,
         f: impl Fn(usize, usize, &mut Held, (&mut Value, &mut Steps)),
@@ -123,6 +125,12 @@ impl<'p, 'a> Machine<'p, 'a> {
             for (j, (var, end, end_by)) in loops.enumerate() {
                 if let Some(held) = s.env.get_mut(var) {
                     f(i, j, held, (end, end_by));
+                }
+            }
+            let n_loops = s.loops().count();
+            for (j, counter) in self.counters.iter().enumerate() {
+                if let Some(held) = s.env.get_mut(*counter) {
+                    f(i, n_loops + j, held, (&mut Value::Same(0), &mut Steps::default()));
                 }
             }
         }

@@ -71,6 +71,12 @@ fn simple() -> impl Strategy<Value = StmtKind> {
             .prop_map(|(names, threads)| StmtKind::Indices { names, threads }),
         (named(index()), data_view()).prop_map(|(name, view)| StmtKind::Element { name, view }),
         (data_name(), tensor_type()).prop_map(|(name, ty)| StmtKind::Allocate { name, ty }),
+        (named(index()), expr()).prop_map(|(name, start)| StmtKind::Counter { name, start }),
+        (named(index()), any::<bool>(), expr()).prop_map(|(name, adds, value)| StmtKind::Step {
+            name,
+            adds,
+            value
+        }),
         spec(Just((None, None))).prop_map(StmtKind::Spec),
         option::of(thread_view()).prop_map(StmtKind::Barrier),
         (select(SyncOp::ALL), vec(sync_arg(), 0..3))
@@ -177,14 +183,16 @@ fn with_body(depth: u32) -> impl Strategy<Value = StmtKind> {
         1 => (
             named(index_or_constant()),
             bounds,
+            vec(compare(), 0..3),
             select(Unroll::ALL),
             option::weighted(0.3, expr()),
             block(depth),
         ).prop_map(
-            |(var, (start, end, step), unroll, stages, body)| StmtKind::For {
+            |(var, (start, end, step), also, unroll, stages, body)| StmtKind::For {
                 var,
                 start,
                 end,
+                also,
                 step,
                 unroll,
                 stages,

@@ -51,6 +51,7 @@ fn unrolled(from: i64, to: i64, body: Vec<Stmt>) -> Stmt {
         var: "i".into(),
         start: Expr::Int(from),
         end: Expr::Int(to),
+        also: None,
         step: 1,
         body,
     }))

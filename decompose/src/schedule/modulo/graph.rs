@@ -255,6 +255,7 @@ impl<'p> Build<'p> {
                 | StmtKind::If { .. }
                 | StmtKind::Allocate(_)
                 | StmtKind::Indices(_)
+                | StmtKind::Step { .. }
                 | StmtKind::Element { .. } => {}
             }
             let (first, second) = self.p.inside(stmt);

@@ -247,6 +247,7 @@ impl Writer<'_> {
             var: var.clone(),
             start: start.clone(),
             end: end.clone(),
+            also: vec![],
             step: step.clone(),
             unroll: *unroll,
             stages: None,

@@ -360,7 +360,10 @@ pub(super) fn describe(rule: Rule) -> &'static str {
             "a thread tensor such as `#cta`"
         }
         Rule::data_def | Rule::thread_def | Rule::equals => "`=`",
-        Rule::indices | Rule::element | Rule::index_name => "an index such as `@m`",
+        Rule::indices | Rule::element | Rule::step_stmt | Rule::index_name => {
+            "an index such as `@m`"
+        }
+        Rule::counter | Rule::kw_counter => "`counter`",
         Rule::kw_indices => "`indices`",
         Rule::allocate | Rule::kw_allocate => "`Allocate`",
         Rule::for_head | Rule::kw_for => "`for`",
@@ -469,7 +472,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::semicolon => "`;`",
         Rule::dot => "`.`",
         Rule::less => "`<`",
-        Rule::plus_equals => "`+=`",
+        Rule::added | Rule::plus_equals => "`+=`",
         Rule::word_char | Rule::first => "a letter",
         Rule::WHITESPACE | Rule::COMMENT => "white space",
     }

@@ -44,6 +44,8 @@ pub(super) fn statement(node: Node<'_, '_>) -> Answer<StmtKind> {
         Rule::thread_stmt => thread_stmt(parts, span),
         Rule::indices => indices(parts),
         Rule::element => element(parts),
+        Rule::counter => counter(parts),
+        Rule::step_stmt => step(parts),
         Rule::allocate => allocate(parts),
         Rule::for_head => for_head(parts),
         Rule::if_head => if_head(parts),
@@ -167,6 +169,22 @@ fn element(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
     Ok(StmtKind::Element { name, view: view(parts.next(Rule::data_view)?)? })
 }
 
+fn counter(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let name = parts.next(Rule::index_name)?.name();
+    Ok(StmtKind::Counter { name, start: expr(parts.next(Rule::value)?)? })
+}
+
+fn step(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
+    let name = parts.next(Rule::index_name)?.name();
+    let added = parts.take(Rule::added);
+    let adds = added.is_some();
+    let value = match added {
+        Some(added) => added.parts().next(Rule::value)?,
+        None => parts.next(Rule::value)?,
+    };
+    Ok(StmtKind::Step { name, adds, value: expr(value)? })
+}
+
 fn allocate(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
     let name = parts.next(Rule::data_name)?.without_sigil();
     Ok(StmtKind::Allocate { name, ty: data_type(parts.next(Rule::data_type)?)? })
@@ -234,6 +252,10 @@ fn for_head(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
     };
     same(&mut parts)?;
     let end = expr(parts.next(Rule::value)?)?;
+    let mut also = Vec::new();
+    while let Some(node) = parts.take(Rule::compare) {
+        also.push(compare(node)?);
+    }
     same(&mut parts)?;
     let step = expr(parts.next(Rule::value)?)?;
     let unroll = match parts.take(Rule::unroll) {
@@ -244,7 +266,8 @@ fn for_head(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
         Some(node) => Some(expr(node.parts().next(Rule::value)?)?),
         None => None,
     };
-    Ok(StmtKind::For { var, start, end, step, unroll, stages, body: Block::default() })
+    let body = Block::default();
+    Ok(StmtKind::For { var, start, end, also, step, unroll, stages, body })
 }
 
 fn let_stmt(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {

@@ -195,6 +195,7 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::kw_typical
             | Rule::kw_indices
             | Rule::kw_allocate
+            | Rule::kw_counter
             | Rule::kw_for
             | Rule::kw_if
             | Rule::kw_barrier

@@ -61,11 +61,19 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
         StmtKind::Element { name, view: of } => {
             arena.text(format!("{} = ", name.text)).append(with(|out| view(out, '%', of)))
         }
+        StmtKind::Counter { name, start } => arena.text(with(|out| {
+            out.push_str(&format!("counter {} = ", name.text));
+            expr(out, start);
+        })),
+        StmtKind::Step { name, adds, value } => arena.text(with(|out| {
+            out.push_str(&format!("{} {} ", name.text, if *adds { "+=" } else { "=" }));
+            expr(out, value);
+        })),
         StmtKind::Allocate { name, ty } => {
             arena.text("Allocate ").append(data(&name.text, Some(ty)))
         }
         StmtKind::Spec(s) => spec(arena, s),
-        StmtKind::For { var, start, end, step, unroll, stages, body: _ } => {
+        StmtKind::For { var, start, end, also, step, unroll, stages, body: _ } => {
             let mut behind = String::new();
             if !unroll.as_str().is_empty() {
                 behind.push(' ');
@@ -75,7 +83,7 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
                 behind.push_str(" stages=");
                 expr(&mut behind, stages);
             }
-            for_head(arena, &var.text, [start, end, step], &behind)
+            for_head(arena, &var.text, [start, end, step], also, &behind)
         }
         StmtKind::If { cond, then: _, otherwise: _ } => {
             let all = cond.iter().map(|c| arena.text(compare(c)));
@@ -162,14 +170,17 @@ fn for_head<'a>(
     arena: &'a Arena<'a>,
     var: &str,
     [start, end, step]: [&Expr; 3],
+    also: &[Compare],
     behind: &str,
 ) -> Doc<'a> {
+    let below = format!("{var} < {}", number(end));
+    let conditions = std::iter::once(below).chain(also.iter().map(compare));
+    let conditions = conditions.map(|condition| arena.text(condition));
     let parts = [
-        format!("{var} = {}", number(start)),
-        format!("{var} < {}", number(end)),
-        format!("{var} += {}", number(step)),
+        arena.text(format!("{var} = {}", number(start))),
+        arena.intersperse(conditions, arena.text(" &&").append(arena.softline())),
+        arena.text(format!("{var} += {}", number(step))),
     ];
-    let parts = parts.into_iter().map(|part| arena.text(part));
     arena
         .text("for (")
         .append(arena.intersperse(parts, arena.text(";").append(arena.softline())))
