@@ -1,6 +1,12 @@
 //! The fields of the 64-bit matrix descriptor by which `wgmma` finds a tile in shared memory
-//! ([`Descriptor`]: leading and stride byte offset, swizzle mode), and the addresses at which such
-//! a tile may begin. [`MatrixRule`] states which majors (K-major, MN-major) an atom takes.
+//! ([`Descriptor`]: leading and stride byte offset, swizzle mode), and their bits. `derive.rs`
+//! computes them from a layout. The bits of the start address are not among them, because a kernel
+//! adds the address at run time.
+//!
+//! [`Descriptor::may_start_at`] tells at which addresses a tile may begin: in the first row of a
+//! period of the swizzle, a K-major tile also at later units of this row. [`MatrixRule`] is what an
+//! atom demands of an operand: its index of the mode k, and the majors (K-major, MN-major) that it
+//! takes.
 
 use carbyne_ir::layout::Swizzle;
 use std::fmt;

@@ -1,5 +1,6 @@
-//! Data types of the walk over blocks: for each granule of global memory, the blocks and threads
-//! that have accessed it, and for two that conflict, a `Meeting`.
+//! Data types of the walk over blocks: for each granule (unit of tracked memory) of global memory,
+//! the blocks and threads that have accessed it ([`Touched`]), and two accesses that conflict
+//! ([`Meeting`]).
 
 use crate::memory::Does;
 use crate::pages::Pages;
