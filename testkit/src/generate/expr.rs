@@ -1,7 +1,7 @@
 //! Generates expressions (proptest strategies): numbers computed from literals, names, operators
 //! and `sqrt`; tuples of them; layouts; and one level of a tensor's type with or without strides,
-//! such as `[8,2]` or `[(8,2):(2,1)]`. The literals include decimal numbers, because all expressions
-//! of the text format may contain them.
+//! such as `[8,2]` or `[(8,2):(2,1)]`. The literals include decimal numbers, because the grammar
+//! allows them in every expression.
 
 use super::words::{index_or_constant, real};
 use carbyne_ir::ast::{BinOp, Dims, Expr, ExprKind, LayoutExpr, TupleExpr};
