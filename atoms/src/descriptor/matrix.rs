@@ -4,9 +4,9 @@
 //! adds the address at run time.
 //!
 //! [`Descriptor::may_start_at`] tells at which addresses a tile may begin: in the first row of a
-//! period of the swizzle, a K-major tile also at later units of this row. [`MatrixRule`] is what an
-//! atom demands of an operand: its index of the mode k, and the majors (K-major, MN-major) that it
-//! takes.
+//! period of the swizzle. There, a K-major tile may also begin at a later unit of 16 bytes, if its
+//! two units stay in the row. [`MatrixRule`] is the demand of an atom on an operand: its index of
+//! the mode k, and the majors (K-major, MN-major) that it takes.
 
 use carbyne_ir::layout::Swizzle;
 use std::fmt;
