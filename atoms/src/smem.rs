@@ -5,9 +5,9 @@
 //! - A buffer with `reuses=%x` and without `at=` begins where `%x` begins. If `%x` has `at=`, its
 //!   offset is rounded up to the alignment of the buffer. Otherwise `%x` is placed so that it is
 //!   aligned as all buffers that reuse it need.
-//! - Every other buffer begins at the first address, from the end of the one before it in text
-//!   order on, at which it overlaps no buffer with `at=`. So it may lie before, between or after
-//!   those. Its end is that of the longest buffer that reuses it.
+//! - The other buffers follow in text order. Each begins after the previous one, at the first
+//!   address at which it overlaps no buffer with `at=`. So it may lie before, between or after
+//!   those. A buffer ends where the longest buffer that reuses it ends.
 //!
 //! Example: `%p` has `at=256`, and `%a`, `%p` and `%b` have 256 bytes each. `%a` begins at 0, `%b`
 //! at 512.
