@@ -11,12 +11,12 @@
 //! width of the swizzle mode in bytes: 16 without a swizzle, otherwise 32, 64 or 128. `mn` counts
 //! the rows of A or the columns of B. Byte offsets of the element (mn, k) before swizzling:
 //!
-//! - K-major, with consecutive elements along k: `W·(mn mod 8) + stride·(mn / 8) + leading·(k / T)
-//!   + size·(k mod T)`. With a swizzle the second 16 bytes follow the first, and the leading offset
-//!   is ignored.
-//! - MN-major, with consecutive elements along mn, c of them in W bytes: `size·(mn mod c) + u·(mn /
-//!   c) + W·(k mod 8) + v·(k / 8)`. With a swizzle u is the leading and v the stride offset;
-//!   without one u is the stride and v the leading offset.
+//! - K-major, with consecutive elements along k:
+//!   `W·(mn mod 8) + stride·(mn / 8) + leading·(k / T) + size·(k mod T)`. With a swizzle the second
+//!   16 bytes follow the first, and the leading offset is ignored.
+//! - MN-major, with consecutive elements along mn, c of them in W bytes:
+//!   `size·(mn mod c) + u·(mn / c) + W·(k mod 8) + v·(k / 8)`. With a swizzle u is the leading and
+//!   v the stride offset; without one u is the stride and v the leading offset.
 //!
 //! The swizzle permutes byte addresses. It is `(1,4,3)`, `(2,4,3)` or `(3,4,3)`, as the text format
 //! writes it. The offsets between patterns of the swizzle are multiples of its period. A tile

@@ -3,10 +3,9 @@
 //!
 //! [`Around`] is the context of a statement: the kernel, the innermost spec with a body, the
 //! buffers that the statement may read, those that it may write, the enclosing conditions and loops
-//! at which threads of the block part ([`Diverged`]), and the enclosing conditions over symbols
-//! ([`Asked`]). It does not contain a loop that all threads execute alike, such as `for %i in
-//! 0..4`. [`Questions`] holds answers of the prover about extents over symbols, and the number of
-//! proofs that may still be tried.
+//! at which threads of the block may part ([`Diverged`]), and the enclosing conditions over symbols
+//! ([`Asked`]). Loops that all threads execute alike are not in it. [`Questions`] holds answers of
+//! the prover about extents over symbols, and the number of proofs that may still be tried.
 
 use crate::ast::CmpOp;
 use crate::diag::Diagnostics;
