@@ -1,9 +1,10 @@
 //! The atoms of comparisons, whose result is a `bool`, and of `Select`, the selection of one of two
 //! values by a `bool`.
 //!
-//! The hardware compares to a predicate. Another instruction converts the predicate to a number in
-//! a register; the compiler removes it if the number is not used. If an operand is NaN, all
-//! comparisons are false except `ne`.
+//! A comparison writes a predicate. Another instruction converts the predicate to a number in a
+//! register; the compiler removes it if the number is not used. If an operand is NaN, all
+//! comparisons are false except `ne`. [`CHOOSE`] is the function of the printed text that selects a
+//! value.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

@@ -1,9 +1,12 @@
-//! Bounds on the error of approximate instructions. The simulator compares results within them.
+//! Bounds on the error of approximate instructions. They are added to the tolerance when a body is
+//! compared with the meaning of its spec, and when the simulator's results are compared with those
+//! of a device.
 //!
 //! Documents state bounds in units in the last place (ulp) or as powers of two. [`ErrorBound`]
-//! stores them in a form that the simulator evaluates: |r − f(x)| ≤ (a + b·|x|)·|f(x)| + c. With u
-//! half an ulp at 1, one ulp of a normal result y is at most 2·u·|y|. One ulp of a subnormal result
-//! is the smallest positive number.
+//! stores them in a form that is easy to evaluate: |r − f(x)| ≤ (a + b·|x|)·|f(x)| + c, where r is
+//! the result of the instruction and f(x) the exact one. With u half an ulp at 1, one ulp of a
+//! normal result y is at most 2·u·|y|. One ulp of a subnormal result is the smallest positive
+//! number. A bound of a sum of products has one more term, for each product.
 
 use std::fmt;
 

@@ -1,7 +1,9 @@
 //! The atoms of plain loads from global memory and stores to it, one vector per thread.
 //!
 //! Templates are C++ accesses through a vector type. The CUDA compiler compiles each to one
-//! instruction.
+//! instruction. The exception is `ld.global.b128.unaligned`, which may begin at any element: it
+//! loads the two aligned vectors around its 16 bytes and combines them, by the function
+//! [`LOAD_UNALIGNED`] of the printed text.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

@@ -2,10 +2,10 @@
 //! warp.
 //!
 //! The tile is `[8, 8*x]`: its coordinates are the unit within a row, and the row. Lanes 0-7 give
-//! the addresses of the rows of the first matrix, lanes 8-15 those of the second, and so on. With
-//! fewer than four matrices the hardware ignores the addresses of the other lanes. The table
-//! repeats those of the lanes before them (stride 0). `.trans` transposes each matrix in registers:
-//! the layout of the destination differs, and that of the source is unchanged.
+//! the addresses of the rows of the first matrix, lanes 8-15 the rows of the second, and so on.
+//! With fewer than four matrices the hardware ignores the addresses of the other lanes. The table
+//! repeats the addresses of the lanes before them (stride 0). `.trans` transposes each matrix in
+//! registers: the layout of the destination differs, the layout of the source does not.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

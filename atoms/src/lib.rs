@@ -13,13 +13,14 @@
 //! ```
 //!
 //! Reading order: [`arch`], [`atom`], [`table`], then one file per instruction family. [`bind`]
-//! decides whether an atom implements a leaf. [`descriptor`] derives the descriptors of `wgmma` and
-//! TMA. [`mod@probe`] makes a program that executes a given atom, for tests.
+//! decides whether an atom implements a leaf. [`descriptor`] derives the matrix descriptors of
+//! `wgmma`, [`tensor_map`] the tensor maps of TMA copies. [`smem`] places buffers in shared memory.
+//! [`mod@probe`] makes a program that executes a given atom, for tests.
 //!
 //! Invariant: nothing outside this crate states a fragment layout, an alignment or the text of an
 //! instruction. No control flow anywhere depends on an atom's name: consumers read fields.
-//! Invariant: only [`arch`] compares architectures. Invariant: this crate depends on `carbyne-ir`
-//! alone. It does not know the solver.
+//! Invariant: only [`arch`] compares architectures. Invariant: this crate depends on no other crate
+//! of carbyne than `carbyne-ir`. It does not know the solver.
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,7 @@
-//! The data type for operands of atoms: which elements each thread holds or addresses, in which
-//! memory, and whether through an address or a descriptor.
+//! The data type for operands of atoms, [`AtomOperand`]: which elements each thread holds or
+//! addresses, in which memories, and whether through an address or a descriptor ([`Addressing`]).
+//! [`Elem`] is the unit of an operand: one scalar of a type, or a number of bits of any type.
+//! [`AsmClass`] is the class of its registers in inline PTX.
 //!
 //! [`crate::atom`] states the conventions.
 

@@ -1,9 +1,10 @@
 //! The atoms of `red`: atomic additions, minima and maxima in memory (`Move.add`, `Move.min`,
 //! `Move.max`). Several threads may update an element at the same time, in any order.
 //!
-//! For f32 in global memory subnormal operands and results count as zeros. Shared memory has a unit
-//! for 32-bit integers. For other types the assembler writes a loop with compare-and-swap. The
-//! table does not contain `atom`, which also returns the old value, because a spec has one output.
+//! In global memory, subnormal operands and results of f32 count as zeros. Shared memory has a unit
+//! for 32-bit integers only; for other types there the assembler writes a loop with
+//! compare-and-swap. The table does not contain `atom`, which also returns the old value, because a
+//! spec has one output.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Cost, Elem, Rounding};

@@ -1,8 +1,9 @@
-//! The atoms of `redux.sync` and `vote.sync`: reductions of one integer or one `bool` per lane over
-//! a whole warp. Every lane receives the result. A ballot is a cast of one `bool` per lane to 32
-//! bits; every lane receives all of them.
+//! The atoms of reductions. `redux.sync` and `vote.sync` reduce one integer or one `bool` per lane
+//! over a whole warp; every lane receives the result. A ballot is a cast of one `bool` per lane to
+//! 32 bits; every lane receives all of them. `and`, `or` and `xor` reduce two integers of one
+//! thread.
 //!
-//! The architectures of the table have no such reduction of f32; a butterfly of `shfl` replaces it.
+//! The architectures of the table have no `redux.sync` of f32; a butterfly of `shfl` replaces it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

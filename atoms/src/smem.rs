@@ -2,16 +2,21 @@
 //! memory.
 //!
 //! - A buffer with `at=` lies at this offset.
-//! - A buffer with `reuses=%x` and without `at=` begins where `%x` begins, rounded up to its own
-//!   alignment. `%x` is aligned as all buffers that reuse it need, and the next buffer begins after
-//!   the longest of them.
-//! - The other buffers follow each other in text order, after those with `at=`.
+//! - A buffer with `reuses=%x` and without `at=` begins where `%x` begins. If `%x` has `at=`, its
+//!   offset is rounded up to the alignment of the buffer. Otherwise `%x` is placed so that it is
+//!   aligned as all buffers that reuse it need.
+//! - The other buffers follow in text order. Each begins after the previous one, at the first
+//!   address at which it overlaps no buffer with `at=`. So it may lie before, between or after
+//!   those. A buffer ends where the longest buffer that reuses it ends.
+//!
+//! Example: `%p` has `at=256`, and `%a`, `%p` and `%b` have 256 bytes each. `%a` begins at 0, `%b`
+//! at 512.
 //!
 //! Invariant: the offset of every buffer is a multiple of its alignment, of its swizzle's period
 //! and of [`MIN_ALIGN`], the widest access of the atom table. Two buffers share memory only if the
-//! program says so, even if they are in bodies that never execute together.
-//! Invariant: the printer and the simulator place buffers with this file. `decompose` checks with
-//! it that they fit in the shared memory that the architecture gives a block.
+//! program says so, even if they are in bodies that never execute together. Invariant: the printer,
+//! the simulator and the synchronization checker place buffers with this file. `decompose` checks
+//! with it that they fit in the shared memory that the architecture gives a block.
 
 use crate::limits::limits;
 use crate::table::AtomTable;

@@ -3,12 +3,11 @@
 //!
 //! The instructions keep subnormal numbers if such a variant exists, except in atoms named `ftz`.
 //! In `ex2.approx` this takes three more instructions. "Ulp" in an atom's error is an ulp of its
-//! type; see [`crate::error_bound`]. Errors of library functions are those of the CUDA C++
-//! Programming Guide, which NVIDIA found by tests. Errors of formulas follow from those of their
-//! parts:
-//! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, plus one
-//!   rounding of the sum and that of the reciprocal. If exp(−x) overflows, the result is 0 instead
-//!   of a number below 2⁻¹²⁶.
+//! type; see [`crate::error_bound`]. Errors of library functions come from the CUDA C++ Programming
+//! Guide; NVIDIA found them by tests. Errors of formulas follow from the errors of their parts:
+//! - sigmoid: with e = exp(−x)(1 + d), 1/(1 + e) has the relative error d·e/(1 + e) ≤ d, plus the
+//!   roundings of the sum and of the reciprocal. If exp(−x) overflows, the result is 0 instead of a
+//!   number below 2⁻¹²⁶.
 //! - silu: one more rounding. If the sigmoid becomes 0, the error is |x|·2⁻¹²⁶ with |x| < 90.
 //! - gelu as x/2·erfc(−x/√2): the relative condition of erfc at z is below 2z² + 2, and the
 //!   argument has two roundings. With z² = x²/2, and because erfc underflows at |x| = 14.3, the

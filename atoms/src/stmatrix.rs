@@ -1,8 +1,8 @@
 //! The atoms of `stmatrix`: stores of 8x8 matrices of 16-bit units to shared memory by a whole
-//! warp. It is the reverse of `ldmatrix`, with the same tile and layouts.
+//! warp. They are the reverse of `ldmatrix`, with the same tile and layouts.
 //!
 //! With fewer than four matrices the hardware ignores the addresses of the other lanes. The table
-//! repeats those of the lanes before them (stride 0). `.trans` transposes each matrix.
+//! repeats the addresses of the lanes before them (stride 0). `.trans` transposes each matrix.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

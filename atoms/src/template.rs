@@ -1,6 +1,6 @@
 //! Templates: the CUDA text of an atom, with a placeholder `{name}` for each operand and number.
 //!
-//! Further placeholders for an operand A, B, D or S:
+//! Further placeholders, for operands A, B, D or S:
 //! - `{D.2}`: register 2 of D. The first one is 0.
 //! - `{A.major}`: the immediate for the major of A: 0 for K-major, 1 for MN-major.
 //! - `{S.array}`: the array that contains an operand in memory.
@@ -9,7 +9,8 @@
 //! - `{S.before}`: the number of elements from the beginning of the aligned vector that contains
 //!   this element ([`crate::AtomOperand::around`]) to the element.
 //! - `{B.reciprocal}`: 1 divided by the literal B, rounded once to its type.
-//! - `{accumulate}`: 1 for a MatMul, 0 for a `MatMul.set`.
+//!
+//! `{accumulate}` is 1 for a MatMul and 0 for a `MatMul.set`.
 //!
 //! Invariant: single braces in a template delimit placeholders and nothing else. `{{` and `}}` are
 //! braces of the instruction text. A line break separates the instructions of a sequence.

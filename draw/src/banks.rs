@@ -1,10 +1,10 @@
-//! Draws a warp's access to shared memory: which lane accesses which bank, before and after the
-//! swizzle. There is one panel per phase, that is, per part of the warp that the banks serve at
-//! once.
+//! Draws a warp's access to shared memory: which lane accesses which bank. If the tile has a
+//! swizzle, the picture shows the access without and with it. There is one panel per phase, that
+//! is, per part of the warp that the banks serve at once. Small tiles are drawn above their phases.
 //!
-//! By default lanes access the tile as `ldmatrix` does. Each lane accesses one vector along the
-//! mode that is contiguous in memory. Consecutive lanes have consecutive coordinates in the other
-//! mode.
+//! The caller may pass the layout of lanes. By default lanes access the tile as `ldmatrix` does:
+//! each lane accesses one vector along the mode that is contiguous in memory, and consecutive lanes
+//! have consecutive coordinates in the other mode.
 //!
 //! Invariant: phases, words, banks and wavefronts are those of [`carbyne_atoms::banks`].
 

@@ -3,11 +3,13 @@
 //!
 //! Reading order: [`picture`] (panels of cells) and [`field`] (the positions of elements); the
 //! modules that create pictures ([`grid`], [`tiling`], [`tv`], [`banks`], [`tensor`]); [`elide`],
-//! which removes repetitions from large pictures; and the writers ([`svg`], [`text`]).
+//! which removes repetitions from large pictures; and the writers ([`svg`], [`text`]). [`parse`]
+//! reads tilers from the command line.
 //!
-//! Invariant: drawing makes no decisions. Offsets come from the layout algebra, hardware facts from
-//! `carbyne-atoms`. Invariant: sizes are checked before a picture is built, so that no input panics
-//! or exhausts memory. Invariant: the same input gives the same bytes.
+//! Invariant: this crate computes no offset and no bank by itself. Offsets come from the layout
+//! algebra, hardware facts from `carbyne-atoms`. Invariant: sizes are checked before a picture is
+//! built, so that no input panics or exhausts memory. Invariant: the same input gives the same
+//! bytes.
 
 #![warn(missing_docs)]
 

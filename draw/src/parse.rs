@@ -1,7 +1,9 @@
 //! Parses the tilers and shapes that a person passes to `carbyne draw` on the command line.
 //!
 //! ```text
-//! (4,8)    2:1,4:2    _,8           a tile; one tiler per mode; `_` keeps a mode
+//! (4,8)            a tile of 4 by 8 consecutive elements
+//! 2:1,4:2          one tiler per mode: 2 neighbors of mode 0, every second one of mode 1
+//! _,8              a whole mode 0 by 8 elements of mode 1
 //! ```
 //!
 //! Invariant: every text gives a value or a [`DrawError`] with the position in the text.

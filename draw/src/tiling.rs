@@ -1,5 +1,6 @@
-//! Draws tiled layouts: for each element the tile that contains it, with the outlines of inner
-//! tiles.
+//! Draws tiled layouts: cells show offsets, a color is the outermost tile that contains the
+//! element, and outlines separate tiles and inner tiles. A cell that is pointed at names its tile
+//! at every level.
 //!
 //! Invariant: tiles come from [`Layout::logical_divide`] of each mode, so that a strided or nested
 //! tiler is drawn as the algebra defines it. A tile that does not divide its mode is refused.

@@ -1,8 +1,9 @@
-//! Draws a thread-value layout over its tile: the thread that holds each element, and the index of
-//! the value.
+//! Draws a thread-value layout over its tile. Each cell is an element and shows the thread that
+//! holds it and the index of the value, as `T5 V1`. Colors are threads.
 //!
-//! Invariant: every (thread, value) is shown. An element with several owners names all of them when
-//! pointed at. An element without an owner stays empty.
+//! Invariant: every (thread, value) is counted. A cell of several owners shows two of them and the
+//! number of the others; up to 32 are named when the cell is pointed at. An element without an
+//! owner stays empty.
 
 use crate::error::DrawError;
 use crate::field::{Page, join};

@@ -1,5 +1,5 @@
-//! How fast the layout algebra is over constants, and how often it allocates:
-//! `cargo bench --package carbyne-ir --bench layout`.
+//! Measures how fast the operations of the layout algebra are over constants, and how often they
+//! allocate: `cargo bench --package carbyne-ir --bench layout`.
 //!
 //! The columns of the allocator count allocations and bytes of one call.
 

@@ -1,9 +1,10 @@
-//! A small layout library with two bugs, tested with the kit: which laws catch them, and on what.
+//! A small layout library with two bugs, tested with the kit. The program prints which laws catch
+//! the bugs, and the operands that show them.
 //!
 //! `cargo run -p carbyne-ir --features proptest --example broken_layout`
 //!
-//! The bugs are ones that people make: `composition` divides strides and extents without asking
-//! whether they divide, and `complement` forgets the gap below the smallest stride.
+//! People make such bugs: `composition` divides strides and extents without asking whether they
+//! divide, and `complement` forgets the gap below the smallest stride.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

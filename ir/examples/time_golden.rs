@@ -1,8 +1,8 @@
 //! Times the layout algebra on lines of golden vectors, for `bench/pycute.py`.
 //!
-//! `cargo run --release -p carbyne-ir --example time_golden FILE`: a line for each case that is
-//! answered, `LINE NANOSECONDS`, the median over batches; operands are built before, results
-//! dropped within.
+//! `cargo run --release -p carbyne-ir --example time_golden FILE` prints one line for each case
+//! that is answered: the number of its line and the median time of a call in nanoseconds. Operands
+//! are built before the measurement; dropping the results is part of it.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

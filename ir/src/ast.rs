@@ -7,7 +7,7 @@
 //! the verifier, the simulator and the code generator read that program.
 //!
 //! Invariants:
-//! - `parse(print(m)) == m` for every module; equality ignores spans and ids.
+//! - `parse(print(m)) == m` for every well-formed module; equality ignores spans and ids.
 //! - The parser or a builder gives each statement an id, and rewriting a tree keeps it. A statement
 //!   made from another one refers to that one's id. The text contains no ids.
 //! - [`crate::text::well_formed()`] refuses trees that no text can express; [`crate::resolve`]

@@ -1,8 +1,9 @@
-//! All limits on the size of inputs: length and nesting of texts, numbers of errors, threads and
-//! registers, steps of proofs.
+//! Limits on the size of inputs that several files or crates share: length and nesting of texts,
+//! numbers of errors, threads and registers, steps of proofs. Limits of one file are constants of
+//! that file.
 //!
 //! Invariant: no input exhausts memory or the stack. Code that reads text, nests, or allocates by a
-//! number from the text checks this number against a constant of this file.
+//! number from the text checks this number against such a constant.
 
 /// Maximum length of a text, in bytes.
 pub const MAX_TEXT_BYTES: usize = 2 << 20;

@@ -1,5 +1,5 @@
 //! Scalar types (`f16`, `i32`, ..) and memory spaces (`GL`, `SH`, `RF`, ..), with their properties:
-//! bits, range, digits, who has a tensor in the memory. Other files ask for these properties
+//! bits, range, digits, who owns a tensor in the memory. Other files ask for these properties
 //! instead of comparing types.
 
 macro_rules! spelled {

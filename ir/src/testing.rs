@@ -11,7 +11,7 @@
 //! `CARBYNE_CASES` the seed is fresh, and a failing test prints it. `CARBYNE_SEED=1` sets the seed,
 //! to repeat a failure.
 //!
-//! Invariant: tests read these variables only through this module, and run properties with
+//! Tests draw parts of corpora and seeds only through this module, and run properties with
 //! `config`.
 
 #[cfg(feature = "proptest")]

@@ -1,6 +1,7 @@
-//! Writes comments on synchronization statements: which accesses each statement orders, for example
-//! `orders: what line 71 copies to %a, before line 83 multiplies it`. They follow the certificates
-//! of a report, which are the proofs of the order.
+//! Writes a comment on each statement that orders memory: the most important access that it orders,
+//! and the number of others, for example `orders: what line 71 copies to %a, before line 83
+//! multiplies it`. The comments follow the certificates of a report, which are the proofs of the
+//! order. A statement in no certificate gets `orders nothing that is proved`.
 
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};

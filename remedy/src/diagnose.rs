@@ -1,6 +1,7 @@
 //! Converts a report of the synchronization checker to errors and warnings. A missing order becomes
-//! an error with both accesses and the statement that would order them. Faults that are certain,
-//! such as the misuse of an mbarrier, become errors, too; what is undecided becomes a warning.
+//! an error with both accesses and the statement that would order them. Several pairs that one
+//! statement would order become one error. Faults that are certain, such as the misuse of an
+//! mbarrier, become errors, too. An undecided order becomes a warning.
 
 use crate::lines;
 use carbyne_ir::ast::SyncOp;

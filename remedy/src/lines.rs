@@ -1,5 +1,7 @@
-//! Makes edits that insert lines before or after statements, with the indentation of the text
-//! around. The fixes of errors are such edits.
+//! Makes edits that insert a line before or after a statement. [`before`] and [`behind`] make them
+//! without indentation. [`indented`] is applied to all edits of a fix at the end: it gives inserted
+//! lines the indentation and the line ends of the text around. Fixes may also contain other edits,
+//! which replace text (`wait(1)` by `wait(0)`).
 
 use carbyne_ir::diag::Edit;
 use carbyne_ir::span::Span;

@@ -1,6 +1,9 @@
-//! Finds fixes for errors of synchronization: tries changes of a few tokens near each error, such
-//! as a barrier, a wait or another parity. The edits of the error itself are kept if they reduce
-//! the number of errors; any other change is a guess and must leave no error.
+//! Finds fixes for errors by changes of a few tokens near each error. Most are about
+//! synchronization (a barrier, a wait, another parity). Others exchange indices, add a cast, or
+//! transpose a factor. The caller checks each changed text.
+//!
+//! The edits of the error itself are kept if they reduce the number of errors. Any other change is
+//! a guess: it must leave no error.
 
 use crate::lines;
 use carbyne_ir::ast::visit::{Part, Step, Walk, parts};

@@ -1,10 +1,11 @@
-//! Walks the statements of each block of a grid, and compares the blocks' accesses to global
-//! memory. Nothing in a kernel orders blocks of different clusters, so their accesses must not
-//! conflict.
+//! Walks the statements of each block of a grid, and compares accesses to global memory: those of
+//! all blocks with each other, and those of the threads of one block. Nothing in a kernel orders
+//! blocks of different clusters, so their accesses must not conflict.
 //!
-//! The walk also finds the control path of each block, which is the branches that it takes. Blocks
-//! with equal paths behave alike, so that `machine` follows only one of them. The walk skips
-//! statements that affect neither.
+//! The walk also computes the control path of each block: its conditions, trip counts and other
+//! values that decide how its threads run. Blocks with equal paths behave alike, so that `machine`
+//! follows only one of them. The walk skips statements that affect neither the path nor global
+//! memory.
 
 mod cells;
 mod touched;

@@ -1,6 +1,11 @@
 //! The entry point of the crate: [`check()`] checks the synchronization of a kernel and builds its
-//! report. It first tries a proof for all trip counts and symbols. If this fails, it tries some
-//! values of the symbols, in order to find an error.
+//! report, in up to three steps. First it tries a proof for all trip counts of the loops. If there
+//! is none, it checks the kernel with its symbols as they are. If that does not decide, it tries
+//! some values of the symbols and of the caller's integers, in order to find an error; such a trial
+//! proves nothing.
+//!
+//! The file also contains the limits of the checker ([`Limits`]), [`is_atomic`] (whether a kernel
+//! can be checked at all) and [`arch_of`].
 
 use crate::blocks::{Met, Unwalked, Walker};
 use crate::clocks::{Open, Way};

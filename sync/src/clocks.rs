@@ -9,9 +9,14 @@
 //! Each class has three clocks:
 //!
 //! - `seen`: the accesses that are ordered before the class.
-//! - `fenced`: those of them that a proxy fence follows.
+//! - `fenced`: the part of `seen` that a proxy fence follows.
 //! - `happened`: everything that has happened before in time, whether or not its effects on memory
 //!   are visible.
+//!
+//! A class also has three queues of asynchronous work ([`Queue`]): groups of `cp.async`, of bulk
+//! copies and of `wgmma`, each open, committed or waited for. [`Clocks`] records every event that
+//! passes knowledge on. [`Clocks::path`] searches these events for a certificate, the chain of
+//! statements that orders two accesses.
 
 use crate::clock::{Agent, Clock};
 use crate::fingerprint::Fingerprinter;

@@ -1,6 +1,7 @@
-//! Finds the statements in which blocks of a grid differ: in control flow, in the stages that they
-//! use, and in the elements of global memory that they access. If blocks do not differ, the checker
-//! follows one cluster in place of all.
+//! Finds the statements in which blocks of a grid may differ: in control flow, in the stages that
+//! they use, and in the elements of global memory that they access. If there are none, the checker
+//! follows one cluster in place of all. Otherwise `blocks` walks through these statements to find
+//! the blocks that behave alike.
 
 use crate::expr::Exprs;
 use crate::plan::{How, LeafPlan, Plan, Space};

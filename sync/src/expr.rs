@@ -1,5 +1,7 @@
 //! Evaluates index expressions for all threads of a block at once, with given values of loop
 //! variables, the block and symbols. Offsets, conditions and numbers of the machine come from here.
+//! While the checker tries values, an integer of the caller's memory has a drawn value ([`Draw`]).
+//! While it proves a kernel for all trip counts, a trip count is a given number ([`Given`]).
 
 use crate::steps::{Nest, Steps};
 use crate::threads::Mask;

@@ -1,11 +1,10 @@
 //! Computes fingerprints (hashes) of the machine's states, by which the checker finds a state that
-//! repeats. They do not contain absolute times.
+//! repeats. Two states with equal fingerprints lead to the same future.
 //!
-//! Two states with equal fingerprints lead to the same future. The absolute time of a clock entry
-//! does not matter for this: only which clocks have reached the time matters. So a fingerprint
-//! contains, for each time of each agent, the set of clocks that have reached the time, and whether
-//! the time is the current one. Future times are later than all of these, so the clocks contribute
-//! nothing else.
+//! The absolute time of a clock entry does not matter for this: only which clocks have reached the
+//! time matters. So a fingerprint contains no absolute times. For each time of each agent, it
+//! contains the set of clocks that have reached the time, and whether the time is the current one.
+//! Future times are later than all of these, so the clocks contribute nothing else.
 
 use crate::clock::{Agent, Clock};
 use rustc_hash::FxHashMap;

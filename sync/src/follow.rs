@@ -1,5 +1,6 @@
 //! Runs the machine along each control path of a kernel's blocks, and collects the pairs of
-//! accesses.
+//! accesses. If a wait may come too late for its phase, the path is followed once more, with
+//! threads that reach this wait as late as possible.
 //!
 //! If the trip count of a loop is unknown, it looks for a state that repeats after some iterations.
 //! From there on larger trip counts behave alike, so that the kernel is proved for all of them.

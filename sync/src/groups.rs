@@ -1,5 +1,6 @@
 //! Converts the executor of a statement (a thread tensor) to the groups of threads of the block
-//! that execute the statement together, as lists of thread indices.
+//! that execute the statement together, as lists of thread indices. After `.scalar()` each thread
+//! is a group; after `.elect()` a group is one thread of each innermost group.
 
 use crate::expr::{Env, Exprs};
 use crate::threads::Mask;

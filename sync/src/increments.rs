@@ -1,8 +1,9 @@
 //! Computes how the values of expressions change from one round of a loop to the next, and for how
 //! many rounds a decision, such as the outcome of a condition, remains the same. So the machine can
-//! skip rounds that repeat.
+//! skip rounds that repeat. It does the same from one trip count to the next, for proofs about all
+//! trip counts ([`Along`]).
 //!
-//! A *round* is the stretch of iterations between two states of a loop that are equal but for loop
+//! A *round* is the stretch of iterations between two states of a loop that differ only in loop
 //! variables. In round *r*, a loop variable is affine in *r*. An expression of loop variables is
 //! affine in *r*, too, if every dividend grows by multiples of its divisor. Otherwise the
 //! expression may be affine for a limited number of rounds, which [`Increment::rounds`] states.

@@ -20,7 +20,9 @@
 //!   states the limit.
 //! - No code here depends on the name of an atom or on an architecture; the checker reads the
 //!   fields of atoms.
-//! - The checker shares no code with the pass that places synchronization, nor with the simulator.
+//! - The checker shares no code with the pass that places synchronization, nor with the simulator,
+//!   except for the program (`carbyne-ir`) and the atom table with the placement of shared buffers
+//!   (`carbyne-atoms`).
 
 #![warn(missing_docs)]
 

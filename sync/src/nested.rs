@@ -1,8 +1,10 @@
-//! Follows a kernel with two nested loops of unknown trip count for all values of both. Each inner
-//! trip count is followed for all outer ones, several inner trip counts at a time.
+//! Follows a kernel with two nested loops of unknown trip count for all values of both. For each
+//! inner trip count, it follows the kernel for all outer trip counts. It ends when an inner trip
+//! count represents all larger ones, or when none is left. Several host threads follow different
+//! inner trip counts.
 //!
-//! Inner trip counts are independent of each other. Their results are merged in the order of the
-//! trip counts. So the report does not depend on the number of host threads.
+//! The results are merged in the order of the trip counts. So the report does not depend on the
+//! number of host threads.
 
 use crate::expr::{Exprs, Given};
 use crate::follow::{Follower, LARGE};

@@ -1,6 +1,7 @@
-//! The checker's plan: the memory accesses of a kernel in the form in which the machine needs them,
-//! computed once before the kernel is followed: buffers as granules of memory, tensors as lists of
-//! offsets, leaves as operands with the threads that access them.
+//! The checker's plan: the memory accesses of a kernel in the form in which the machine needs them.
+//! It is computed once, before the kernel is followed. Buffers become granules (units of tracked
+//! memory), tensors become lists of offsets, and leaves become operands with the threads that
+//! access them.
 
 mod granules;
 mod leaf;

@@ -1,5 +1,7 @@
 //! The report of the checker ([`Report`]): pairs of accesses with verdicts, faults of
-//! synchronization statements, and accesses that could not be followed.
+//! synchronization statements, accesses that could not be followed, orders beside those of pairs
+//! (such as a copy that is complete before its block ends), and reports for values of symbols that
+//! were tried.
 
 use carbyne_ir::ast::NodeId;
 use carbyne_ir::program::{BufferId, SpecId};

@@ -1,5 +1,5 @@
-//! Values of expressions for the threads of a block: one number for all threads, one per warp, or
-//! one per thread, so that expressions which do not depend on the thread are computed once.
+//! Values of expressions for the threads of a block: one number for all threads, one for each warp,
+//! or one for each thread. So an expression that does not depend on the thread is computed once.
 
 use std::rc::Rc;
 

@@ -2,7 +2,7 @@
 //! programs of several operations with a check that decomposition preserves their meaning
 //! ([`gate`]).
 //!
-//! Invariant: other crates use this crate in their tests only.
+//! Invariant: other crates use this crate only in their tests and fuzz targets.
 
 pub mod gate;
 pub mod generate;

@@ -1,5 +1,7 @@
-//! `cargo xtask ci`: runs every check, even if an earlier one fails, and prints one closing line
-//! for each check: whether it passed, and its time.
+//! `cargo xtask ci`: runs the checks of the repository (format, tidy, clippy, tests, documentation,
+//! packages and others). A check that fails does not end the run. Each check prints one closing
+//! line: whether it passed, its time and its CPU time. The command fails if a check has failed.
+//! `cargo xtask ci format tidy` runs only the named checks.
 
 use crate::process::{Run, Step, cargo, program, root, say};
 use crate::{setup, tidy};

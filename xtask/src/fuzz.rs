@@ -5,8 +5,9 @@
 //! only to the target: with `--target`, Cargo does not pass them to build scripts and procedural
 //! macros.
 //!
-//! The corpus is in `fuzz/TARGET` in the build folder and is kept between runs. Each run adds
-//! seeds: the examples, the layouts in tests, and the programs of the simulator's tests.
+//! The corpus is in `fuzz/TARGET` in the build folder and is kept between runs. Each run adds seeds
+//! that fit the target: the examples, the layouts in tests, the programs of the simulator's tests,
+//! or fixed bytes.
 
 use crate::process::{Step, cargo, program, root, say};
 use crate::setup::{shown, target};

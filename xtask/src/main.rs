@@ -1,5 +1,6 @@
-//! Developer commands of this repository. `cargo xtask ci` runs all checks; the other commands are
-//! parts of it, or correct its findings.
+//! Developer commands of this repository. `cargo xtask ci` runs all checks; `tidy` and `setup` are
+//! two of them. `bless` and `docs` rewrite expected outputs and generated pages, `fuzz` runs a fuzz
+//! target, and `demo` shows carbyne on an example.
 
 mod ci;
 mod fuzz;

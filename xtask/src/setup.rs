@@ -1,9 +1,10 @@
-//! `cargo xtask setup`: installs NVRTC with its headers, NVIDIA's disassembler and NumPy. Tests use
-//! them to compile kernels, to read machine code, and to compare results.
+//! `cargo xtask setup`: installs NVRTC with its headers, NVIDIA's disassembler and NumPy into a
+//! Python environment at `cuda` in the build folder. Tests use them to compile kernels, to read
+//! machine code, and to compare results. [`environment`] makes other environments for `ci`.
 //!
-//! They are installed into a Python environment at `cuda` in the build folder. Its file `installed`
-//! is written last and lists the installed packages. If the list equals [`PACKAGES`], setup does
-//! nothing. Tests that need the environment are skipped without this file, and fail otherwise.
+//! The file `installed` of an environment lists its packages and is written last. If the list
+//! equals [`PACKAGES`], setup does nothing. Without the file, tests that need the environment are
+//! skipped. With it, they fail if something is missing.
 
 use crate::process::{Step, program, root};
 use std::path::{Path, PathBuf};

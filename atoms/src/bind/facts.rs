@@ -1,7 +1,8 @@
 //! The trait [`Facts`]: the layouts and offsets of a leaf's operands, as far as they are known.
 //!
-//! [`super::bind()`] asks for them. The solver knows those that hold for all symbols ([`Stated`]),
-//! the simulator those of one execution. So both use one implementation of the checks.
+//! [`super::bind()`] asks for them. The solver passes facts that hold for all symbols ([`Stated`]),
+//! the simulator passes the layouts and offsets of one execution. So both use one implementation of
+//! the checks.
 
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;

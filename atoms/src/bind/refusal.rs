@@ -1,5 +1,6 @@
-//! Builds the error messages for a leaf that no atom implements, and for a leaf that the atom of
-//! its `atom=` does not implement. Both show how the nearest atoms differ from the leaf.
+//! Builds the error messages for a leaf that no atom implements ([`no_atom`]), and for a leaf that
+//! the atom of its `atom=` does not implement ([`not_by`]). The first one shows how the two nearest
+//! atoms differ from the leaf, the second one how the named atom differs.
 
 use super::Mismatch;
 use crate::arch::Arch;

@@ -1,4 +1,6 @@
-//! Derives the fields of `wgmma`'s matrix descriptor from the layout of a tile in shared memory.
+//! Derives the fields of `wgmma`'s matrix descriptor from the layout of a tile in shared memory
+//! ([`derive`]), and makes the densest layout that a descriptor can describe, which messages
+//! suggest ([`canonical`]).
 //!
 //! The distances between a few elements determine the only possible descriptor. The formulas in the
 //! header of [`super`] then check it element by element.

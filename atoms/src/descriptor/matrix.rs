@@ -1,6 +1,12 @@
 //! The fields of the 64-bit matrix descriptor by which `wgmma` finds a tile in shared memory
-//! ([`Descriptor`]: leading and stride byte offset, swizzle mode), and the addresses at which such
-//! a tile may begin. [`MatrixRule`] states which majors (K-major, MN-major) an atom takes.
+//! ([`Descriptor`]: leading and stride byte offset, swizzle mode), and their bits. `derive.rs`
+//! computes them from a layout. The bits of the start address are not among them, because a kernel
+//! adds the address at run time.
+//!
+//! [`Descriptor::may_start_at`] tells at which addresses a tile may begin: in the first row of a
+//! period of the swizzle. There, a K-major tile may also begin at a later unit of 16 bytes, if its
+//! two units stay in the row. [`MatrixRule`] is the demand of an atom on an operand: its index of
+//! the mode k, and the majors (K-major, MN-major) that it takes.
 
 use carbyne_ir::layout::Swizzle;
 use std::fmt;

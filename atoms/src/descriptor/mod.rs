@@ -1,14 +1,15 @@
 //! Matrix descriptors: the 64-bit values by which `wgmma` addresses tiles in shared memory.
+//! Descriptors of TMA copies are in [`crate::tensor_map`].
 //!
 //! A descriptor contains the start address of the tile, two strides and a swizzle mode. It is equal
 //! in all threads. A descriptor can describe only a few layouts, the *canonical* ones (PTX ISA,
 //! Asynchronous Warpgroup Level Matrix Shared Memory Layout). [`derive()`] derives the fields from
 //! a layout. If this is impossible, it returns the nearest canonical layout and the first
-//! difference.
+//! difference. [`CUDA_FUNCTION`] composes a descriptor from its fields in printed kernels.
 //!
-//! Below, T is the number of elements in 16 bytes. W is the width of the swizzle mode in bytes: 16
-//! without a swizzle, otherwise 32, 64 or 128. `mn` counts the rows of A or the columns of B. Byte
-//! offsets of the element (mn, k) before swizzling:
+//! Below, T is the number of elements in 16 bytes, and `size` the bytes of one element. W is the
+//! width of the swizzle mode in bytes: 16 without a swizzle, otherwise 32, 64 or 128. `mn` counts
+//! the rows of A or the columns of B. Byte offsets of the element (mn, k) before swizzling:
 //!
 //! - K-major, with consecutive elements along k:
 //!   `W·(mn mod 8) + stride·(mn / 8) + leading·(k / T) + size·(k mod T)`. With a swizzle the second
@@ -18,8 +19,8 @@
 //!   v the stride offset; without one u is the stride and v the leading offset.
 //!
 //! The swizzle permutes byte addresses. It is `(1,4,3)`, `(2,4,3)` or `(3,4,3)`, as the text format
-//! writes it. Offsets that a swizzle must not split are multiples of its period. A tile begins in
-//! the first row of a period, so that the base offset of the descriptor is always 0.
+//! writes it. The offsets between patterns of the swizzle are multiples of its period. A tile
+//! begins in the first row of a period, so that the base offset of the descriptor is always 0.
 
 mod derive;
 mod matrix;

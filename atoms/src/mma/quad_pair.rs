@@ -1,8 +1,9 @@
 //! The atoms of `mma.sync.m8n8k4` on f16: each of the four quad-pairs of a warp (8 threads each)
 //! multiplies its own matrices.
 //!
-//! It was made for sm_70; from sm_80 on there is no unit for it. Both factors may be row-major or
-//! column-major. The values of one thread are then consecutive in memory of the same order.
+//! The instruction was made for sm_70; from sm_80 on there is no unit for it. Both factors may be
+//! row-major or column-major. The values of one thread are then consecutive in memory of the same
+//! order. The layout of D depends on its type.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};

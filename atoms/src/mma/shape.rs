@@ -1,8 +1,11 @@
-//! The shape m×n×k of an `mma.sync` instruction with the thread-value layouts of its fragments A, B
-//! and D, and the function that makes atoms from it: one per combination of scalar types.
+//! [`Shape`]: the shape m×n×k of an `mma.sync` instruction with the thread-value layouts of its
+//! fragments A, B and D. [`atoms`] makes atoms from one shape: one for each [`Entry`] of a list,
+//! which names the scalar types and the PTX text.
 //!
-//! The layouts depend on the shape and the width of the factors, not on their types. So the files
-//! of the families (`f16.rs`, ...) write them once per shape. Only `quad_pair.rs` differs.
+//! The layouts depend on the shape and on the number of bits of an element of A and B, not on the
+//! types. So f16 and bf16 share one m16n8k16. The files of the families (`f16.rs`, ...) write each
+//! shape once. `quad_pair.rs` does not use this file: its D has another layout for each type, and 8
+//! threads execute it instead of a warp.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};

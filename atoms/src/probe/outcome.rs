@@ -1,5 +1,5 @@
-//! The results of probing: a [`Probe`], which is a program with its operands, or an
-//! [`Unobservable`], the reason why no program can show what the atom does.
+//! The results of probing an atom: a [`Probe`], which is a program that executes it, with its
+//! operands, or an [`Unobservable`], the reason why no program can show what the atom does.
 
 use super::operand::ProbeOperand;
 use carbyne_ir::scalar::Memory;

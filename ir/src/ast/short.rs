@@ -3,7 +3,8 @@
 //! as `[%rows, 0..64]`, sub-specs (specs with parameters, used like functions) and strategies. A
 //! person writes them in place of executors, allocations and single specs.
 //!
-//! [`crate::resolve::elaborate`] expands them.
+//! [`crate::resolve::elaborate`] expands them, except for strategies, which `decompose` applies to
+//! kernels without bodies.
 
 use super::{Attr, BinaryOp, Block, Expr, Name, SpecKind, TensorType, TypeAttr, View};
 use super::{Dims, Operand};

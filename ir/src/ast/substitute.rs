@@ -1,6 +1,7 @@
 //! Replaces names in statements: tensors by views or literals, numbers by expressions, type
-//! parameters by types, and defined names by new ones. The resolver thereby expands a sub-spec (a
-//! spec with parameters) where it is used, and `decompose` instantiates and copies statements.
+//! parameters by types, and defined names by new ones. With it the resolver expands a sub-spec (a
+//! spec with parameters) where it is used, `link` renames constants of imported files, and
+//! `decompose` instantiates and copies statements.
 
 use super::visit::{Of, PartMut, parts, parts_mut_where};
 use super::{

@@ -3,7 +3,9 @@
 //!
 //! A [`Dim`] is a constant or a handle into an [`ExprArena`]. The arena is hash-consed: equal
 //! expressions have equal handles. Every constructor simplifies by the known ranges and divisors
-//! (see [`linear`] and [`divmod`]). Sums of products are one [`Node::Linear`].
+//! (see [`linear`] and [`divmod`]). Sums of products are one [`Node::Linear`]. [`prove`] decides
+//! whether inequalities and divisibility hold under assumptions; [`quotients`] adds proofs about
+//! quotients.
 //!
 //! Invariant: constants never enter the arena. Invariant: simplification is exact. For all values
 //! of the variables within their ranges, the simplified expression has the value of the written

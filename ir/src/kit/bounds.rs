@@ -1,7 +1,7 @@
 //! [`Bounds`]: limits on the size, rank, nesting and extents of the layouts that tests generate,
 //! for libraries that support small or flat layouts only.
 //!
-//! Invariant: all bounds admit the layout `1:0`, a number with one coordinate.
+//! Invariant: all bounds admit the layout `1:0`, which has one coordinate and no nesting.
 
 use std::ops::RangeInclusive;
 

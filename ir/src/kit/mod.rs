@@ -5,11 +5,12 @@
 //! Implement [`LayoutLike`] for a layout type and write
 //! [`layout_laws!`](crate::layout_laws)`(Type)` in a test: it evaluates each law on generated
 //! operands. The parts can also be used separately: [`strategies`] (proptest's generators) generate
-//! layouts and valid operands, [`laws`] check single operands, [`suite`] runs all laws.
+//! layouts and valid operands, [`laws`] check single operands, [`suite`] runs all laws. [`oracles`]
+//! are the bodies of fuzz targets.
 //!
-//! A law uses two sources of truth only: the operands as shapes and strides ([`Plain`]), and tables
-//! made by enumeration. The algebra of this crate is a library under test like any other
-//! ([`mod@ours`]).
+//! A law uses two sources of truth only: the operands as shapes and strides ([`Plain`]), and their
+//! values, as tables made by enumeration or, for large layouts, at selected coordinates. The
+//! algebra of this crate is a library under test like any other ([`mod@ours`]).
 //!
 //! Invariant: [`strategies`] construct operands and never filter them, so that shrinking only
 //! visits valid operands.

@@ -1,9 +1,10 @@
 //! The bodies of the fuzz targets about layouts and texts. The targets in `fuzz/` and the tests of
 //! this crate call them.
 //!
-//! Each function takes any bytes and returns an error if something is wrong. Invariant: bytes are
-//! decoded to operands by `choices.rs`, so that mutations yield valid operands. A second part uses
-//! arbitrary numbers, for which a coded refusal or an exact answer is correct.
+//! Each function takes any bytes and returns an error if something is wrong.
+//! [`algebra_against_brute_force`] decodes the bytes to operands by `choices.rs`, so that mutations
+//! yield valid operands; for some first bytes it decodes arbitrary numbers, for which a coded
+//! refusal or an exact answer is correct. The other functions take the bytes as a text.
 
 use super::bounds::Bounds;
 use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};

@@ -1,7 +1,8 @@
 //! Implements [`LayoutLike`] for the layouts of this crate, so that the kit tests them like any
-//! other library.
+//! other library: for [`Layout`] over numbers, and for [`OverSymbols`], whose strides may contain
+//! symbols.
 //!
-//! Invariant: each method is one call without any computation.
+//! Invariant: each operation is one call of the layout algebra, without any computation here.
 
 use super::answer::Answer;
 use super::like::{Bits, LayoutLike};

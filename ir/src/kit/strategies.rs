@@ -5,7 +5,8 @@
 //! shrinking only visits valid values, and ends at a layout of one or two leaves. Invariant: every
 //! generator is boxed, so that types do not grow with their nesting. Invariant: no layout has more
 //! coordinates than the requested bounds allow, and the result of an operation on two of them stays
-//! below [`MAX_POINTS`](super::MAX_POINTS).
+//! below [`MAX_POINTS`](super::MAX_POINTS). The generators of large layouts (`large`,
+//! `large_composition`, ...) are the exception.
 
 use super::bounds::Bounds;
 use super::choices::{self, DigitChoice, LayoutChoice, LeafChoice, Style};

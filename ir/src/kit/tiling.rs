@@ -1,7 +1,8 @@
 //! [`Tiling`], the right operand of composition, division and product: one layout for the whole
 //! operand, or one for each mode.
 //!
-//! Invariant: a tiling has at most as many modes as its operand. Further modes stay unchanged.
+//! Invariant: a tiling has at most as many modes as its operand. Division and product leave further
+//! modes unchanged; composition may drop them.
 
 use super::answer::Answer;
 use std::fmt;

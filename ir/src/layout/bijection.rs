@@ -1,5 +1,5 @@
-//! Decides whether a layout is injective, and whether it is a bijection onto a range. The verifier
-//! thereby checks that no two coordinates of a written tensor share an element, and that a
+//! Decides whether a layout is injective, and whether it is a bijection onto a range. With it, the
+//! verifier checks that no two coordinates of a written tensor share an element, and that a
 //! thread-value layout covers its tensor.
 //!
 //! Invariant: the answers are exact. A layout is a bijection onto `0..n` if and only if its modes,

@@ -3,7 +3,8 @@
 //! the rest of this crate.
 //!
 //! An index is an offset in elements. Start here, then read [`index`] (evaluation of the function),
-//! [`compose`], [`complement`] and [`divide`]. The order is column-major: the first mode of a
+//! [`compose`], [`complement`] and [`divide`]. [`composed`] adds swizzles, [`solve()`] and
+//! [`unify()`] find layouts that satisfy equations. The order is column-major: the first mode of a
 //! one-dimensional index varies fastest. The last leaf continues beyond its extent. (A leaf is an
 //! innermost extent with its stride.)
 //!

@@ -1,5 +1,7 @@
 //! Makes compact layouts, which reach each index from 0 to size − 1 once: column-major, row-major,
-//! or in a given order of the modes.
+//! or in a given order of the modes. `make_like` takes the order of another layout and keeps its
+//! modes of stride 0. `max_alignment` is the largest number of elements that form one vector
+//! everywhere in a layout.
 //!
 //! Invariant: modes of extent 1 have stride 0 because no coordinate steps along them.
 

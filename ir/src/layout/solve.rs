@@ -1,5 +1,5 @@
-//! Solves the equation of a copy, `f∘p⁻¹ = g∘q⁻¹`, for `g`: from the thread-value layout of one
-//! side of a copy instruction follows that of the other side.
+//! Solves the equation of a copy, `f∘p⁻¹ = g∘q⁻¹`, for `g`: computes the thread-value layout of one
+//! side of a copy instruction from that of the other side.
 //!
 //! This is Hexcute's constraint of a copy (CGO 2026, section IV, Fig. 19a). The layouts `p`
 //! (source) and `q` (destination) map the threads and values of an instruction to elements of its

@@ -1,5 +1,6 @@
-//! Checks and uses the facts that a module states about its symbols: every launch compares them
-//! with the values of the symbols, and proofs take them as assumptions.
+//! Methods about the facts that a module states about its symbols: whether given values satisfy
+//! them, which every launch checks first ([`Program::check_facts`]); the remainders that they fix;
+//! and the facts as assumptions of proofs.
 
 use super::{Fact, Program, Residue, differences};
 use crate::ast::{CmpOp, Expr};

@@ -1,6 +1,7 @@
-//! Chooses sample values of the symbols of a kernel, for test runs and counterexamples: small ones,
-//! and some with partial tiles and enough iterations that rings of tiles wrap around. All samples
-//! satisfy the facts.
+//! Chooses sample values of the symbols of a kernel, for test runs and counterexamples: small
+//! values, values with partial tiles, and values with enough iterations that rings of tiles wrap
+//! around. All samples satisfy the facts. [`with_turns`] changes a sample so that given
+//! expressions, such as trip counts, have given values.
 
 use super::{Program, SpecId, Stmt, StmtKind, VarKind};
 use crate::expr::{Dim, Node, VarId};

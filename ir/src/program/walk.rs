@@ -1,6 +1,7 @@
-//! Iterates over the statements of a program and the statements inside them, in text order.
+//! Iterates over the statements of a program and the statements inside them, in text order; finds
+//! the leaves of a spec, and the place in the source program (`loc=`) that a diagnostic is about.
 //!
-//! Invariant: it does not recurse, so that programs of any depth are safe.
+//! Invariant: the iteration does not recurse, so that programs of any depth are safe.
 
 use super::{BufferId, Program, SpecId, Stmt, StmtKind};
 use crate::ast::NodeKey;

@@ -1,7 +1,8 @@
-//! Expands expressions over tensors, `%p = exp(%s - %max)`, to one spec for each operation.
+//! Expands expressions over tensors, `%p = exp(%s - %max)`, to one spec for each operation, in
+//! bodies and in `means` blocks.
 //!
-//! An operation writes over its operand if both have the same type and extents, so that this
-//! example needs only one tensor. This is safe because nothing else uses intermediate results.
+//! In a body, an operation writes over its operand if both have the same type and extents, so that
+//! this example needs only one tensor. This is safe because nothing else uses intermediate results.
 
 use super::declare::Shaped;
 use super::scope::Sigil;

@@ -1,6 +1,7 @@
 //! Completes the executor of each spec, the blocks and threads that execute it: declared by the
 //! head of a kernel (`<<<#grid:[..], #cta:[128]>>>`), inherited from the enclosing spec, or a part
-//! of the inherited threads (`<<<#one>>>`).
+//! of the inherited threads (`<<<#one>>>`). It also finds the one group of threads that executes a
+//! body, and so holds a register tensor with an open layout.
 
 use super::scope::Sigil;
 use super::{Fallible, Resolver, fail};

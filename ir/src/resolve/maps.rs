@@ -1,5 +1,6 @@
 //! Resolves `.tensormap([128,64])`: divides the modes of a tensor in global memory into boxes, the
-//! tiles that TMA copies, and checks that a tensor map can describe them.
+//! tiles that TMA copies, and checks that a tensor map can describe them. It also resolves the
+//! index that chooses one box, and the numbers of a swizzle.
 
 use super::exprs::{overflow, refused};
 use super::{Fallible, Resolver, fail};

@@ -1,10 +1,15 @@
 //! The resolver: turns the syntax tree of a module into a [`Program`], in which all names are
-//! resolved and all types are known. All later stages work on programs.
+//! resolved and all types are known. All later stages work on programs. [`elaborate`] returns the
+//! module that the resolver has expanded on the way: without short forms, each spec with an
+//! executor.
 //!
-//! It is one pass in text order. The pass binds names, folds constants, infers views and compares
-//! them with stated types, and replaces operands of specs by tensor ids. It collects at most
-//! [`crate::limits::MAX_ERRORS`] errors. A name whose definition failed stays bound, but its uses
-//! report no further errors, so that one mistake gives one error.
+//! It is one pass in text order. For each statement, the pass expands short forms and uses of
+//! sub-specs (`launch`, `declare`, `expressions`, `subspecs`), inserts Selects for partial tiles
+//! (`domains`), binds names (`scope`), folds constants (`constants`, `symbols`), infers views
+//! (`tensors`, `threads`), compares them with stated types (`types`), and replaces operands of
+//! specs by tensor ids (`specs`). It collects at most [`crate::limits::MAX_ERRORS`] errors. A name
+//! whose definition failed stays bound, but its uses report no further errors, so that one mistake
+//! gives one error.
 //!
 //! Invariant: a view never changes storage. A view is an offset and levels of layouts, which the
 //! exact layout algebra computes. Views that the algebra refuses are errors. [`crate::verify`]

@@ -1,6 +1,8 @@
-//! Resolves `.pad([1,1], [1,1], 0)`, a view with additional elements of a given value around those
-//! of a tensor, as the border of a convolution. In a body, the view gets bounds, beyond which a
-//! read gives zero.
+//! Resolves `.pad([1,1], [1,1], 0)`, a view with additional elements around those of a tensor, as
+//! the border of a convolution. In a body, the view gets bounds, and only elements within them are
+//! accessed. With the value 0 the added elements count as zeros; without a value they do not exist,
+//! so that a reduction ignores them. Another value is an error in a body; a `means` block takes any
+//! value (`means/mod.rs`).
 
 use super::exprs::{overflow, refused};
 use super::tensors::count;

@@ -1,5 +1,6 @@
-//! Checks the definitions of sub-specs, and expands their uses. A sub-spec is a spec with
-//! parameters, `def @scale[N] (%x) -> (%y) {`, which is used like a function.
+//! Checks the definitions of sub-specs and strategies, and expands the uses of sub-specs. A
+//! sub-spec is a spec with parameters, `def @scale[N] (%x) -> (%y) {`, which is used like a
+//! function. A strategy is only checked here.
 //!
 //! A use becomes a generic spec with the body of the sub-spec. Operands replace formal operands;
 //! numbers and types replace parameters. Names that the body defines are renamed if they are

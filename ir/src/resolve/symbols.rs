@@ -1,5 +1,6 @@
 //! Resolves declarations of symbols, `sym M, N where M % 8 == 0 typical M=4096`: derives the range
-//! and the divisor of each symbol from the facts, and keeps the facts as assumptions for proofs.
+//! and the divisor of each symbol from the facts, keeps the facts as assumptions for proofs, and
+//! checks that the usual values satisfy them.
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, exprs, fail};

@@ -1,5 +1,9 @@
 //! Resolves declarations, allocations and views of data tensors: each tensor becomes an offset into
-//! a buffer and levels of layouts, the bracketed parts of its type such as `[4,4].[32,32]`.
+//! a buffer and levels of layouts, the bracketed parts of its type such as `[4,4].[32,32]`. It
+//! applies the operations of views, such as `.tile`, `.reshape`, `.permute`, `.tv`, `.mine` and
+//! plain indices; other files resolve `.pad` (`pads`), `.tensormap` (`maps`), ranges, gathers and
+//! `.iota` (`ranges_and_gathers`). A tile that its tensor does not divide gets a bound, beyond
+//! which its elements do not exist.
 
 use super::exprs::{base, overflow, refused};
 use super::scope::{Binding, Sigil};

@@ -1,5 +1,6 @@
 //! The text format of kernels (`.cby` files). [`parse`] reads it, [`print()`] writes it,
-//! `grammar.pest` defines it.
+//! `grammar.pest` defines it. Before the parser, `scan` checks limits and finds comments, and
+//! `comments` assigns these to statements.
 //!
 //! Invariants:
 //! - `parse(print(m)) == m` for every well-formed module `m`. Printing `parse(print(parse(s)))`

@@ -1,6 +1,7 @@
 //! Divergence analysis: finds the threads that may take different branches of conditions, or leave
-//! loops at different iterations. A barrier or a spec of a whole group is refused where threads of
-//! one group may diverge (V0220).
+//! loops at different iterations. Where threads of one group may diverge, the verifier refuses a
+//! barrier of this group, the election of one of its threads, and synchronization statements of an
+//! elected thread (V0220).
 //!
 //! Each condition or loop divides the threads of a block into *classes*; threads of one class
 //! provably take the same path. A group may execute a statement together if one class contains all

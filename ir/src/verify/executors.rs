@@ -1,10 +1,12 @@
 //! Checks the threads that execute statements.
 //!
 //! - V0213: the executor of a kernel, the part in `<<< >>>`, is a whole tensor of blocks and one of
-//!   threads; that of a nested spec consists of threads of the enclosing spec.
+//!   threads. The executor of a nested spec consists of threads of the enclosing spec. If one
+//!   elected thread executes a leaf, its addresses and numbers do not depend on which thread it is.
 //! - V0214: a thread tensor contains distinct threads, and the index of a thread determines its
 //!   coordinates.
-//! - V0220: all threads of a barrier reach it.
+//! - V0220: all threads of a barrier reach it, and all threads of a group from which one is elected
+//!   arrive.
 
 use super::state::{Around, Verifier};
 use crate::ast::ThreadScalar;

@@ -1,41 +1,51 @@
 //! The verifier: checks that a program is well formed, so that later stages need not check these
 //! rules. It collects all errors, up to [`crate::limits::MAX_ERRORS`], and never panics on a
-//! resolved program.
+//! resolved program. A rule about extents over symbols refuses a program only if values of the
+//! symbols break it; a case that cannot be decided passes.
 //!
-//! - V0206 the spec can use operands in their memories.
+//! Operands of one spec (`operands.rs`, `attributes.rs`, `exchange.rs`; `extents.rs` for symbols):
+//!
+//! - V0206 the spec can use operands in their memories, and writes none that is read-only.
 //! - V0207 the spec can use operands of their scalar types.
 //! - V0208 the shapes fit the spec. A MatMul has A\[m,k\], B\[k,n\], C\[m,n\], optionally with
-//!   leading batches. Other specs compare mode by mode; an input of a Move or a BinaryPointwise
-//!   that has the same rank may have extent 1 in any mode. Extents over symbols must fit for all
-//!   values of the symbols.
-//! - V0209 a written tensor in GL or SH maps no two coordinates to one element, for all values of
-//!   the symbols.
+//!   leading batches. Other specs compare mode by mode; an input of a Move, a BinaryPointwise or a
+//!   Select that has the same rank may have extent 1 in any mode.
+//! - V0217 the number of operands fits the spec.
+//! - V0218 the spec can use the values of its attributes, and its body does not contradict them.
+//!
+//! Layouts of buffers and threads (`storage.rs`, `injective.rs`, `executors.rs`):
+//!
+//! - V0209 a written tensor in GL or SH maps no two coordinates to one element.
 //! - V0210 registers are compact: every register of a buffer is used once.
-//! - V0213 a nested spec runs on its kernel's blocks, and on threads of the enclosing spec.
 //! - V0214 thread tensors contain distinct threads, and the index of a thread determines its
 //!   coordinates.
 //! - V0215 a thread-value layout covers its tensor exactly; replicated values have stride 0.
-//! - V0217 the number of operands fits the spec.
-//! - V0218 the spec can use the values of its attributes, and its body does not contradict them.
-//! - V0220 all threads of a barrier reach it: the whole block, all named threads, or all threads of
-//!   each thread's own group.
 //! - V0222 pinned allocations do not overlap, unless one reuses the other.
 //! - V0224 an alignment covers the period of its swizzle.
+//! - V0242 a swizzle moves whole elements, and moves no element out of its buffer.
+//!
+//! Statements in their context (`places.rs`, `executors.rs`, `diverged.rs`, `sync.rs`,
+//! `cluster.rs`):
+//!
+//! - V0213 a kernel runs on a whole tensor of blocks and a whole tensor of threads; a nested spec
+//!   runs on its kernel's blocks, and on threads of the enclosing spec.
+//! - V0220 all threads of a barrier reach it: the whole block, all named threads, or all threads of
+//!   each thread's own group. A thread is elected only where all threads of its group arrive.
 //! - V0227 a body writes only outputs of its spec and its own allocations. It reads only operands
 //!   of its spec and its own allocations.
 //! - V0228 a synchronization statement names as many mbarriers as its operation takes.
-//! - V0229 mbarriers are in SH, and only synchronization statements use them.
+//! - V0229 mbarriers are in SH, and only synchronization statements and the `bar=` of a copy use
+//!   them.
 //! - V0230 only leaves that copy have boxes of a tensor map as operands.
 //! - V0231 views of other blocks' shared memory name a block of the cluster, and are operands of
 //!   leaves.
 //! - V0239 a gather (elements that a tensor of coordinates selects) is not written, and the kernel
 //!   does not write a tensor from which it reads indices.
-//! - V0242 a swizzle moves whole elements, and moves no element out of its buffer.
 //!
-//! [`crate::resolve`] checks names, ranks, tiles, index ranges and stated types while it infers
-//! views (V0201 to V0205, V0211, V0212, V0216, V0219, V0221, V0223), and `means` blocks (V0232).
-//! `decompose` checks that atoms exist. `simulate` checks races between threads, and that a body
-//! computes the meaning of its spec.
+//! [`crate::resolve`] checks names, ranks, tiles, index ranges, stated types and `means` blocks
+//! while it infers views. `decompose` checks that atoms exist. The simulator and `carbyne-sync`
+//! check the order of accesses by different threads. The simulator also checks that a body computes
+//! the meaning of its spec.
 
 mod attributes;
 mod cluster;

@@ -1,6 +1,11 @@
-//! Types that all checks of the verifier share: the verifier with the errors found so far, and the
-//! context of a statement (its enclosing spec, the buffers that it may use, the enclosing
-//! conditions and loops).
+//! Types that all checks of the verifier share. [`Verifier`] is the program with the errors found
+//! so far.
+//!
+//! [`Around`] is the context of a statement: the kernel, the innermost spec with a body, the
+//! buffers that the statement may read, those that it may write, the enclosing conditions and loops
+//! at which threads of the block may part ([`Diverged`]), and the enclosing conditions over symbols
+//! ([`Asked`]). Loops that all threads execute alike are not in it. [`Questions`] holds answers of
+//! the prover about extents over symbols, and the number of proofs that may still be tried.
 
 use crate::ast::CmpOp;
 use crate::diag::Diagnostics;

@@ -1,5 +1,5 @@
-//! Tests the laws of the layout algebra at all points of random layouts, with generators of its
-//! own: `kit_laws` uses those of the kit.
+//! Tests the laws of the layout algebra at all points of random layouts. The tests have generators
+//! of their own, independent of the kit; `kit_laws` uses the generators of the kit.
 
 use carbyne_ir::layout::{Layout, LayoutError, Tiler};
 use carbyne_ir::testing;

@@ -1,5 +1,6 @@
-//! Records for each granule of global memory which threads of which blocks have accessed it, and
-//! finds two threads whose accesses conflict.
+//! Records for each granule of global memory the last accesses of threads and blocks, compares each
+//! new access with them, and so finds two threads whose accesses conflict. Several blocks that only
+//! read, or accumulate by one operation, do not conflict.
 
 use super::cells::{Meeting, Mine};
 use super::{Unwalked, Walker};

@@ -1,5 +1,7 @@
-//! Executes barriers: of a block, and of a part of its threads (`barrier(#w)`). Afterwards each of
-//! the threads knows that all earlier accesses of the others are complete.
+//! Executes barriers: of a block, of some of its threads (`barrier(#w)`), and of each thread's own
+//! group (`barrier(#w[@w])`). Afterwards every access that was ordered before one of these threads,
+//! and their own accesses, are ordered before all of them. The file also splits classes of threads,
+//! so that some classes consist of exactly the threads of a statement.
 
 use super::*;
 

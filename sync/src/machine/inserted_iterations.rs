@@ -2,12 +2,12 @@
 //! changing anything else.
 //!
 //! Let the loops of a nest have the trip count *c*. A *stretch* is a run of *m* of their
-//! iterations. If the state at the end of a stretch equals the state at its beginning, but for *m*
-//! further iterations of all these loops, the stretch may be repeated any number of times. All
-//! other iterations stay as they are if each of their decisions is the same: before the stretch in
-//! the same iteration, within and after it *m* iterations later ([`Along::Number`],
-//! [`Along::Inserted`]). Then the result for *c* iterations holds for *c* + *m*, *c* + 2*m*, and so
-//! on.
+//! iterations. Suppose that the states at its beginning and at its end are equal, except that all
+//! these loops are *m* iterations further. Then the stretch may be repeated any number of times.
+//! The other iterations stay as they are if each of their decisions is the same: before the stretch
+//! in the same iteration ([`Along::Number`]), within and after it *m* iterations later
+//! ([`Along::Inserted`]). Then the result for *c* iterations holds for *c* + *m*, *c* + 2*m*, and
+//! so on.
 
 use super::loops::{Moves, Stretch, moves};
 use super::*;

@@ -1,9 +1,10 @@
 //! Checks accesses to the registers of asynchronous MatMuls (`wgmma`), which hold the accumulator,
 //! or A.
 //!
-//! While a MatMul is in flight, no thread may access a register that it writes, nor write one that
-//! it reads: `wgmma.wait` must come first. A register that a thread has accessed needs a
-//! `wgmma.fence` before a MatMul uses it. Each such order is a pair of the report.
+//! While a MatMul is in flight, no thread may read or write its accumulator, and no thread may
+//! write its A: `wgmma.wait` must come first. Another MatMul with an accumulator of the same shape
+//! may use the accumulator. A thread may read A. After a thread has accessed a register, a
+//! `wgmma.fence` must come before a MatMul uses it. Each such order is a pair of the report.
 
 use super::*;
 use crate::plan::View;

@@ -1,11 +1,15 @@
 //! Skips iterations of loops that repeat earlier ones, so that the time of a check does not grow
 //! with trip counts.
 //!
-//! If a state repeats, but for loop variables that have advanced, a *round* is complete. The
-//! machine follows the next round once more and records for how many further rounds all of its
-//! decisions would be the same ([`Watch`]). If the round ends in the same state with the same
-//! advance of loop variables, these further rounds do the same. The machine skips them: it advances
-//! the loop variables by that many rounds.
+//! If a state repeats and only loop variables have advanced, a *round* is complete. The machine
+//! follows the next round once more and records for how many further rounds all of its decisions
+//! would be the same ([`Watch`]). If the round ends in the same state with the same advance of loop
+//! variables, these further rounds do the same. The machine skips them: it advances the loop
+//! variables by that many rounds. Example: a ring of 3 stages and 1000 iterations repeats its state
+//! after 6 iterations, 3 stages in both phases.
+//!
+//! States are compared by their fingerprints. Loops whose states do not repeat are examined less
+//! often.
 
 use super::loops::{LoopProgress, Moves, Moving, Round, Seen, moves};
 use super::*;

@@ -1,5 +1,6 @@
 //! Copies of the machine's state at iterations of a kernel's outer loops. `follow` compares them to
-//! find a state that repeats, and continues from one with another trip count.
+//! find a state that repeats. It then continues from a copy with another trip count, so that the
+//! iterations before are not followed again.
 
 use super::loops::{Moving, moves};
 use super::*;

@@ -1,5 +1,6 @@
-//! Executes synchronization statements: commits, waits, fences and cluster barriers. It also checks
-//! that all threads that must execute such a statement together reach it.
+//! Executes synchronization statements: commits, waits, fences, cluster barriers and changes of the
+//! register budget here, statements about mbarriers with the functions of `mbarrier`. It also
+//! checks that all threads that must execute such a statement together reach it.
 
 use super::*;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;

@@ -1,5 +1,6 @@
-//! The reasons why the checker cannot follow an access, for example an unknown size, or a leaf
-//! without an atom. The report shows them, and the kernel is not proved.
+//! The reasons why the checker cannot follow an access, for example an unknown size, an open
+//! layout, or an atom that the architecture does not have. The report shows them, and the kernel is
+//! not proved.
 
 use std::fmt::{self, Display, Formatter};
 

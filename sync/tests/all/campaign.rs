@@ -1,6 +1,7 @@
-//! Tests that the checker finds every error that the simulator finds. The test deletes, moves or
-//! modifies one synchronization statement of a correct program. If the simulator reports an
-//! ordering error under any schedule, the checker must not have proved everything.
+//! Tests that the checker finds every error that the simulator finds. The test deletes, moves,
+//! modifies or doubles one synchronization statement of a correct program, or gives its rings one
+//! stage less. If the simulator reports an ordering error under any schedule, the checker must not
+//! have proved everything.
 
 use crate::corpus::{Case, cases};
 use crate::support::{program, reports};

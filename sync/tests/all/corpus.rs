@@ -1,5 +1,7 @@
-//! Tests that the checker proves correct programs: the number of pairs that it proves in the
-//! examples of this repository and in programs that execute one atom each.
+//! Tests that the checker accepts correct programs. It must refuse no example of this repository,
+//! decomposed, and no pipeline written by hand, and must prove nearly all pairs of accesses; the
+//! numbers are a table of `docs/synchronization.md`. It must not refuse programs that execute one
+//! atom each, either.
 
 use crate::support::{complaints, reports, right, root};
 use carbyne_atoms::{Arch, AtomTable, probe};

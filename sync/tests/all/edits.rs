@@ -1,7 +1,7 @@
 //! Tests that the checker proves no wrong kernel, by random edits of the synchronization of
-//! symbolic, persistent, clustered and ragged kernels. If the checker proves an edited kernel, no
-//! run of the simulator may refute this: neither for all values of its symbols, nor for one launch
-//! in which they are numbers.
+//! symbolic, persistent, clustered and ragged kernels (groups of different lengths). If the checker
+//! proves an edited kernel, no run of the simulator may refute this. The checker is asked twice:
+//! for all values of the symbols, and for one launch in which the symbols are numbers.
 //!
 //! Case `i` of a seed does not depend on the number of cases, so a short run judges the first cases
 //! of a long run. The table of `docs/synchronization.md` has 2,000 cases of the seed 0:

@@ -1,5 +1,5 @@
-//! Tests of partial tiles, which reach over the end of a mode. The checker records no access to
-//! elements beyond the end, and records those to all others.
+//! Tests of partial tiles, which reach over the end of a mode. The checker must record no access to
+//! elements beyond the end, and every access to other elements.
 
 use crate::support::{complaints, reports, right};
 use carbyne_atoms::Arch;

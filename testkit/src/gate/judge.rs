@@ -1,6 +1,9 @@
 //! Decomposes a program of the gate, runs it before and after decomposition in the simulator, and
-//! compares the outputs. Decomposition may refuse a program with a code of [`REFUSALS`]; any other
-//! error is a failure.
+//! compares the outputs. It also runs the synchronization checker on the decomposed kernels.
+//!
+//! Decomposition may refuse a program with a code of [`REFUSALS`]; any other error is a failure. A
+//! program whose source has an error, or does not run cleanly, is discarded. The file also writes
+//! and reads a program with its parameters as one text ([`Subject`]).
 
 use super::description::Case;
 use super::render::{Rendered, render};

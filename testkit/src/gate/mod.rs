@@ -2,8 +2,9 @@
 //! the same before and after decomposition.
 //!
 //! [`case`] draws a description, [`Case::render`] writes it as a program, and [`judge`] decomposes
-//! the program and runs both versions. They must have equal outputs, no race, and no read of an
-//! undefined element. `cargo test` does this for a fixed seed, the fuzz target
+//! the program and runs both versions. Their outputs must agree: exactly in tensors that rounding
+//! cannot change, otherwise without rounding and within a small tolerance. Neither may have a race
+//! or read an undefined element. `cargo test` does this for a fixed seed, the fuzz target
 //! `decompose_preserves_meaning` for the bytes of the fuzzer. [`graph()`] and [`Graph::render`] do
 //! the same for kernels without bodies, whose strategies the solver chooses.
 //!

@@ -5,6 +5,10 @@
 //! barriers, which the writer inserts exactly where the source needs them. Every element that is
 //! read was written before, on every path through the enclosing loops and conditions. No block
 //! writes an element that several blocks access.
+//!
+//! This file writes the caller's tensors and kernels of one operation. `steps` writes kernels with
+//! bodies, with `views` (operands), `control_flow`, `pipelined_loops` and `threads`; `state` tracks
+//! what is known; `roles` gives statements to parts of the block; `chain` writes `means` blocks.
 
 mod chain;
 mod control_flow;

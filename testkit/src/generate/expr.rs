@@ -1,5 +1,7 @@
-//! Generates integer expressions, tuples of them, layouts, and single brackets of a tensor's shape,
-//! as in `[4].[8,2]` (proptest strategies).
+//! Generates expressions (proptest strategies): numbers computed from literals, names, operators
+//! and `sqrt`; tuples of them; layouts; and one level of a tensor's type with or without strides,
+//! such as `[8,2]` or `[(8,2):(2,1)]`. The literals include decimal numbers, because the grammar
+//! allows them in every expression.
 
 use super::words::{index_or_constant, real};
 use carbyne_ir::ast::{BinOp, Dims, Expr, ExprKind, LayoutExpr, TupleExpr};

@@ -1,4 +1,4 @@
-//! Generates names, words of attributes, literals and comments (proptest strategies).
+//! Generates names, words of attributes, quoted texts, literals and comments (proptest strategies).
 
 use carbyne_ir::ast::{Name, Number};
 use carbyne_ir::span::Span;

@@ -1,5 +1,5 @@
-//! Parses the files of a crate and lists the names that each file imports from the others, by
-//! Rust's module rules.
+//! Parses the files of a crate and lists the names that each file uses from the others, by Rust's
+//! module rules. Tests and re-exports (`pub use`) do not count.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};

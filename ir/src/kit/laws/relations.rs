@@ -1,8 +1,12 @@
-//! Laws of the relations between shapes: congruent (equal nesting), weakly congruent (one nesting
-//! refines the other) and compatible (one shape refines the other, with equal sizes).
+//! Laws of the relations between shapes, for any layout library. `congruent` (equal nesting) is an
+//! equivalence. `weakly_congruent` (the second shape nests at least as deeply as the first one) is
+//! a preorder. `compatible` (the second shape splits extents of the first one and keeps its sizes,
+//! as (4,6) does with 24) is a partial order.
 //!
-//! Invariant: each of the first three shapes of a case refines the one before, so the relations
-//! hold along them.
+//! A case has four shapes. A law compares the library's answers for all 16 ordered pairs with those
+//! of a recursive definition, and then tests the properties of the relation.
+//! `strategies::refinements` draws the shapes: the second refines the first, the third refines the
+//! second, and the fourth is independent of them.
 
 use super::composition::refines;
 use crate::kit::error::{LawResult, judge};

@@ -1,8 +1,8 @@
 //! Laws of layouts whose strides may be multiples of symbols: after substitution of values, the
 //! result is the result over numbers.
 //!
-//! Invariant: a library may refuse operands if the answer depends on the symbols. An answer must be
-//! correct for all substituted values.
+//! Invariant: a library may refuse to coalesce or to compose if the answer depends on the symbols.
+//! An answer must be correct for all substituted values.
 
 use crate::kit::answer::Answer;
 use crate::kit::error::{Case, Demand, LawResult, Stop, judge, judge_as};

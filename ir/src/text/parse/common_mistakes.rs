@@ -1,5 +1,6 @@
-//! Recognizes common mistakes in texts that do not parse, such as a `;` at the end or a function of
-//! another language, and gives the help for each.
+//! Recognizes common mistakes in texts that do not parse, such as a `;` at the end, an open
+//! parenthesis or a function of another language, and gives a help in words for each.
+//! `foreign_syntax` recognizes mistakes that an edit can fix.
 
 use super::Rule;
 use super::functions::FUNCTIONS;

@@ -1,4 +1,4 @@
-//! Counts how often a text uses each rule of the grammar. Tests thereby check that random modules
+//! Counts how often a text uses each rule of the grammar. With it, tests check that random modules
 //! use every rule.
 
 use super::generated::{Grammar, Rule};

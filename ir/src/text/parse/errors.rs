@@ -1,5 +1,6 @@
-//! Makes the messages of syntax errors from those of the parser generator: the expected and the
-//! found text, and a fix.
+//! Makes the messages of syntax errors from the errors of the parser generator. A message names the
+//! expected and the found text and a fix; some fixes are edits. The file also suggests known words
+//! for misspelled and foreign ones.
 
 use super::Rule;
 use super::common_mistakes::mistake_help;

@@ -1,4 +1,6 @@
-//! Parses integer expressions, tuples and layouts, which share the grammar rule `value`.
+//! Parses expressions over numbers (integers, decimal numbers, names), tuples and layouts, which
+//! share the grammar rule `value`, and comparisons. The resolver decides which expressions must be
+//! integers.
 //!
 //! Invariant: an expression has at most [`MAX_EXPR_OPERATORS`] operators and parentheses. This
 //! bounds the depth of its tree, so recursion over it is safe.

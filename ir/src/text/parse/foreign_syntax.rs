@@ -1,5 +1,6 @@
 //! Recognizes statements in the syntax of Python and C, such as `for k in range(4):`, and layouts
-//! whose shape and strides are lists, and makes edits that convert them to the syntax of carbyne.
+//! whose shape and strides are lists. For each it makes a help with an edit that converts it to the
+//! syntax of carbyne.
 
 use super::functions::FUNCTIONS;
 use super::generated::{Grammar, Rule};

@@ -1,12 +1,14 @@
 //! The parser of the text format: makes a [`Module`] from a text, statement by statement.
 //!
 //! [`pest`] reads one `step` of `grammar.pest` at a time: a statement, the head of a statement with
-//! a body, or a closing brace. This module keeps the stack of open bodies, without recursion. After
-//! an error the reader continues at the next statement ([`recover`]), up to
-//! [`crate::limits::MAX_ERRORS`] errors.
+//! a body, or a closing brace. The functions of `statement`, `spec`, `tensor`, `tensors` and `expr`
+//! convert the step to the syntax tree. This module keeps the stack of open bodies, without
+//! recursion, and gives each statement its comments. After an error the reader continues at the
+//! next statement ([`recover`]), up to [`crate::limits::MAX_ERRORS`] errors. `errors`,
+//! `common_mistakes` and `foreign_syntax` make the messages.
 //!
-//! Invariant: only this folder uses pest and its `Rule`. Invariant: every step ends after its
-//! start, so reading terminates.
+//! Invariant: only this folder uses pest and its `Rule`. Invariant: every step takes at least one
+//! character, so reading terminates.
 
 mod common_mistakes;
 #[cfg(feature = "proptest")]

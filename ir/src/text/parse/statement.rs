@@ -1,5 +1,5 @@
-//! Parses statements up to their opening brace. Bodies stay empty here: the reader in `mod.rs`
-//! fills them, without recursion.
+//! Parses statements up to their opening brace; `spec.rs` parses specs, definitions and uses of
+//! sub-specs. Bodies stay empty here: the reader in `mod.rs` fills them, without recursion.
 
 use super::Rule;
 use super::errors::{one_of, short};

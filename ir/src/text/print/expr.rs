@@ -1,4 +1,4 @@
-//! Prints integer expressions and tuples with as few parentheses as possible.
+//! Prints expressions over numbers, and tuples of them, with as few parentheses as possible.
 
 use crate::ast::{BinOp, Expr, ExprKind, TupleExpr};
 

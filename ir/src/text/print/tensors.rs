@@ -1,4 +1,4 @@
-//! Prints expressions over tensors with as few parentheses as possible, and line breaks after
+//! Prints expressions over tensors with as few parentheses as possible. Lines may break after
 //! operators and commas.
 
 use super::expr::expr_within;

@@ -1,6 +1,6 @@
-//! Writes `means` blocks on whole tensors. The writer knows a range of the elements of every
-//! tensor, so that no number becomes infinite or NaN: the results of two algorithms could then not
-//! be compared.
+//! Writes `means` blocks on whole tensors. The writer knows a range of the elements of every tensor
+//! and keeps it small, so that no number becomes infinite or NaN. Such results of two algorithms
+//! could not be compared.
 
 use super::writer::{Writer, entry};
 use super::{Graph, Node};
