@@ -245,8 +245,8 @@ fn block_race(
     page: &Page,
     e: usize,
 ) -> Box<Diagnostic> {
-    let wrote = page.shadow.last_write(e).filter(|_| page.written.has(e));
-    let sum = page.shadow.any_sum(e);
+    let wrote = page.history.last_write(e).filter(|_| page.written.has(e));
+    let sum = page.history.any_sum(e);
     let site = wrote.map(|w| w.site).or(sum).or_else(|| page.any_read(e)).unwrap_or(0);
     let place = &kernel.sites[site as usize];
     let element = kernel.globals[global].names.element(at);
