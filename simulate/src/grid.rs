@@ -1,7 +1,8 @@
 //! Merges the writes of the blocks of a grid, and detects races between blocks. Nothing orders
 //! blocks: two blocks that access one element, at least one of them with a write, are a race.
 //! Blocks that only accumulate into an element, with one atomic operation, do not race; here they
-//! accumulate in the order of blocks.
+//! accumulate in the order of blocks. It also checks that the kernel wrote no elements outside of
+//! its outputs, and all elements of them.
 
 use crate::exec::{Finished, accumulated};
 use crate::kernel_results::offset;

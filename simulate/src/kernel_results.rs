@@ -3,7 +3,8 @@
 //!
 //! The reference is evaluated from the memory before the kernel, on the elements that were written,
 //! as regions of the outputs: the evaluation of a tile reads the rows and columns of its elements
-//! once. A kernel without a body is also executed here, by its meaning.
+//! once. If a comparison of all elements would take too long, evenly spread elements are compared.
+//! A kernel without a body is also executed here, by its meaning.
 
 use crate::denote::{Computed, Exact, Meaning, Region, SLACK, are_integers, cover};
 use crate::exec::{Counts, Elements, Found, Want, Wanted, value_text, wrong_element};

@@ -1,8 +1,10 @@
 //! The shared memory of a block: its bytes, their states, and the accesses to them.
 //!
-//! A byte is undefined, defined, or *pending*: the destination of an asynchronous copy without a
-//! completed wait. Pending bytes may be neither read nor written. Scalars smaller than a byte share
-//! the state of their byte.
+//! A byte is undefined, defined, *pending* (the destination of an asynchronous copy without a
+//! completed wait), or part of an mbarrier. Pending bytes may be neither read nor written. Scalars
+//! smaller than a byte share the state of their byte. Each granule also has its shadow, its history
+//! for the race detector, the number of asynchronous instructions that still read it, and the
+//! tensor and loop iteration that wrote it last.
 
 mod tile;
 
