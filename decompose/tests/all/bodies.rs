@@ -3,7 +3,8 @@
 //! (NVRTC) must accept it.
 //!
 //! The bodies are `decompose/tests/tile/*.cby`, and products and reductions of every type and
-//! storage order, whose texts are generated here.
+//! storage order, whose texts are generated here. Other tests check which instructions replace
+//! operations: approximate ones if a cast hides their error, and fused multiply-adds.
 
 use crate::support::{decomposed, run_drawn};
 use carbyne_atoms::AtomTable;
