@@ -7,9 +7,9 @@
 //! integers of their width: bf16 as `u2`, the 8-bit floats as `u1`; integers below 8 bits as `i1`
 //! or `u1`, checked against their range; tf32 as `f4`. Only little-endian files can be read.
 //!
-//! This module parses the format itself, because a header is one line: `{'descr': '<f4',
-//! 'fortran_order': False, 'shape': (3, 4), }`. Invariant: no allocation depends on a size that the
-//! file merely claims.
+//! This module parses the format itself, because a header is one line:
+//! `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. Invariant: no allocation depends
+//! on a size that the file merely claims.
 
 mod error;
 mod header;
