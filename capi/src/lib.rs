@@ -2,8 +2,9 @@
 //! library.
 //!
 //! Reading order: `border` (the beginning and the end of every function), `diagnostics` (errors),
-//! then one file per object. A test compares the header with the one that it generates from these
-//! files; C programmers read their comments in the header. `docs/c.md` contains an example.
+//! then one file per object. A test generates the header from these files and compares it with
+//! `include/carbyne.h`; C programmers read their comments in the header. `docs/c.md` contains an
+//! example.
 //!
 //! Invariant: there is no state between calls except in objects of the caller, and objects are
 //! immutable. Any number of threads may use one object at once; the caller frees an object after

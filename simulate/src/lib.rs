@@ -100,9 +100,9 @@
 //!
 //! An arrival counts in the phase that is current when it executes. Its phase is certain only if
 //! everything that completed the previous phase happened before the arrival. Otherwise another
-//! schedule may execute the arrival first and count it in the previous phase. That is an error
-//! (`S0510`) in every schedule. The same error reports a copy whose bytes may count in another
-//! phase, and a wait that may return two phases early because the parity is equal. *Happened
+//! schedule may execute the arrival first and count it in the previous phase. Such an arrival is an
+//! error (`S0510`) in every schedule. A copy whose bytes may count in another phase is this error,
+//! too, and so is a wait that may return two phases early because the parity is equal. *Happened
 //! before* is the order of the section on races, with one addition: the issue of a copy happened
 //! before its arrival.
 //!
