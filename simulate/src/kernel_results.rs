@@ -494,7 +494,7 @@ pub(crate) fn check_block(
         let place = pages.binary_search_by_key(&number, |(n, _)| *n).ok()?;
         let (page, i) = (&pages[place].1, at as usize % PAGE);
         let value = page.written.get(i).filter(|_| page.only_sum(i).is_none())?;
-        let last = page.shadow.last_write(i);
+        let last = page.history.last_write(i);
         Some((value, last.map(|w| ((w.thread != u16::MAX).then_some(w.thread), w.site))))
     };
     compare(oracle, output, &elements, found, (Some(block), small_ints), counts)
