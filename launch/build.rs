@@ -2,9 +2,9 @@
 //!
 //! It uses the compiler that Cargo uses. An `.rlib` is an archive with an index, so that neither a
 //! C compiler nor `ar` is needed. The whole library is linked (`+whole-archive`) before the library
-//! `cuda` that `cust` requires. That one is an empty archive, whose folder `.cargo/config.toml`
-//! names. If a toolkit's own library is found instead, all its functions are already defined, and
-//! the linker drops it.
+//! `cuda` that `cust` requires. The library `cuda` is an empty archive in a folder that
+//! `.cargo/config.toml` names. If the linker finds a toolkit's library instead, all functions in it
+//! are already defined, and the linker drops it.
 
 use std::path::PathBuf;
 use std::process::Command;

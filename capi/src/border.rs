@@ -1,5 +1,6 @@
 //! Converts between C and Rust at the beginning and the end of each function of the C interface.
-//! Pointers of the caller become references, and results, errors and panics become a [`Status`].
+//! Pointers of the caller become references, and results, errors and panics become a [`Status`]. A
+//! structure of options may come from a caller of an older or a newer version of the interface.
 
 use crate::diagnostics::{Diagnostics, Text};
 use crate::objects::new;

@@ -1,5 +1,5 @@
-//! The type of byte strings that functions return: texts, PTX and machine code. The caller frees
-//! them.
+//! Defines the byte strings that functions of the C interface return: texts, PTX and machine code.
+//! The caller reads them with `carbyne_bytes_data` and frees them with `carbyne_bytes_free`.
 
 use crate::objects::{free, new};
 use std::ffi::c_char;

@@ -1,4 +1,5 @@
 //! Simulates a program on the CPU. Inputs and outputs are tensors of the caller, matched by name.
+//! It first refuses written tensors that share memory, and writes results only if the run succeeds.
 
 use crate::border::{
     Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,

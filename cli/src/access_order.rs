@@ -1,6 +1,8 @@
-//! Proves that the accesses of a decomposed program are ordered by synchronization. If they are not
-//! although carbyne has generated all synchronization, the error is I0901, a bug in carbyne and not
-//! in the text.
+//! Proves that the accesses of a decomposed program are ordered by synchronization. Accesses that
+//! are not ordered are reported by their origin. If carbyne has generated all synchronization, the
+//! error is I0901, a bug in carbyne and not in the text. If a strategy of the user generated the
+//! kernel, or the text itself lets blocks write the same element, it is an error of the user's
+//! text. If the text has synchronization of its own, it is a warning.
 
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;

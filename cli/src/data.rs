@@ -1,5 +1,6 @@
-//! Reads input tensors from `.npy` files and from numbers on the command line, and writes output
-//! tensors, for the commands that execute programs, such as `simulate` and `run`.
+//! Reads input tensors from `.npy` files and from numbers on the command line, and the values of
+//! symbols, and writes output tensors, for the commands that execute programs, such as `simulate`
+//! and `run`.
 
 use crate::args::{Data, InputArgs};
 use crate::failure::{Failure, Outcome, Source};

@@ -5,7 +5,7 @@
 //!
 //! - `error`: a diagnostic. Its `code` is null for errors outside of the program.
 //! - `warning`: a diagnostic that accompanies a result.
-//! - `report`: information about a result.
+//! - `report`, `note` and others: information about a result, which the commands themselves print.
 //!
 //! Errors and warnings have a `schema_version`; `docs/schemas/diagnostic.schema.json` describes
 //! them. Lines and columns count from 1, columns count characters. `byte_start` and `byte_end` are

@@ -2,7 +2,9 @@
 //! error.
 //!
 //! A new file is written to the same folder and then renamed. Therefore readers see the complete
-//! old text or the complete new text, and a full disk destroys nothing.
+//! old text or the complete new text, and a full disk destroys nothing. If the folder does not
+//! permit this, the old file is extended first and then overwritten. Devices and pipes are written
+//! directly.
 
 use crate::args::MessageFormat;
 use crate::failure::{Failure, Outcome, Source};

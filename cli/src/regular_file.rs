@@ -1,5 +1,6 @@
-//! Distinguishes regular files from pipes and devices. The commands of `carbyne serve` open regular
-//! files only, because others may never end, or may be streams of the process.
+//! Distinguishes regular files from pipes and devices, and follows links to them. The commands of
+//! `carbyne serve` open regular files only, because others may never end, or may be streams of the
+//! process.
 
 use std::cell::Cell;
 use std::fs::{File, Metadata};

@@ -1,5 +1,6 @@
 //! Prints index expressions of the program's arena ([`ExprArena`], the store of its expressions) as
-//! C++.
+//! C++. It also keeps the C++ names of the program's variables, and of expressions that a loop
+//! carries in a variable.
 //!
 //! The arena has simplified the expressions; this module only spells them. A sum prints its terms
 //! by descending coefficient, so that the slowest coordinate comes first, as people write it.

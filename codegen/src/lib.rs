@@ -5,8 +5,9 @@
 //!
 //! Invariants:
 //!
-//! - Code generation makes no choices. The program contains every layout, atom, barrier and
-//!   address; code generation only spells them (names, precedence, line breaks).
+//! - Code generation chooses no layout, atom, barrier or address: the program contains all of them.
+//!   It chooses only their spelling in C++: names, variables for repeated computations, and the
+//!   order of statements that do not depend on each other ([`mod@cpp::fuse`]).
 //! - No control flow depends on the name of an atom or on an architecture; both are looked up.
 //! - Printing does not panic for any program that `verify` accepts.
 

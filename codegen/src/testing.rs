@@ -1,6 +1,6 @@
-//! Helpers for tests of all crates: find a compiler and a disassembler, and search machine code for
-//! faults that make kernels with `wgmma` wrong or slow. Tests are skipped with a message if these
-//! tools are absent, and fail if they should be installed.
+//! Helpers for tests of all crates: they find a compiler and a disassembler, and search machine
+//! code for faults that make kernels with `wgmma` wrong or slow. If a tool is absent, the test is
+//! skipped with a message; if `cargo xtask setup` should have installed it, the test fails.
 
 use crate::nvrtc::{self, Nvrtc};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,6 @@
-//! The arguments of a kernel launch, in the layout in memory that the driver needs.
+//! The arguments of a kernel launch, in the layout in memory that the driver needs. They are made
+//! from the addresses of tensors, the bytes of numbers and the values of symbols. For a tensor map,
+//! this file evaluates the arguments of the driver's encoder.
 //!
 //! The driver receives one pointer per argument, and copies as many bytes as the parameter has.
 //! Every argument begins at a multiple of 8 bytes and has the machine's byte order.

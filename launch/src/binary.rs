@@ -1,5 +1,5 @@
 //! A compiled kernel as bytes that the driver can load: machine code or PTX. The first bytes of a
-//! file tell which of the two it contains.
+//! file tell which of the two it contains. A file without the name of the kernel is refused.
 
 use crate::Fallible;
 use carbyne_ir::diag::{Code, Diagnostic};

@@ -14,7 +14,7 @@
 //!
 //! Invariant: nothing panics; every error is one coded diagnostic. Invariant: a function that waits
 //! for the GPU waits at most for a time that the caller states for each piece of work. Only
-//! `Context::wait` has no limit.
+//! `Context::wait` and `Devices::wait` have no limit.
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,6 @@
-//! Replaces the types that run kernels on a GPU in builds without the feature `gpu`. All of their
-//! functions return an error, so that callers need no conditional compilation.
+//! Replaces [`Devices`], the compiled kernels on GPUs, in builds without the feature `gpu`. All of
+//! its functions return an error, so that `call` needs no conditional compilation. The other types
+//! for GPUs do not exist in such builds.
 
 use crate::call::{Place, Plan, Word};
 use crate::{Binary, Fallible, without_gpu};

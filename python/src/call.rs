@@ -1,5 +1,7 @@
 //! The Python type of functions that launch the kernels of a program on tensors of PyTorch, CuPy
-//! and other libraries. `Program.jit` makes them.
+//! and other libraries. `Program.jit` makes them. A function reads its arguments, creates the
+//! results that the caller omits, and launches on the current stream of the tensors' library, or
+//! runs the simulator.
 
 use crate::dlpack;
 use crate::kernels::{List, is_about_arguments, shown, word_of_integer, word_of_number};

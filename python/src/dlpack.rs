@@ -1,5 +1,7 @@
-//! Reads tensors of other Python libraries through DLPack 1.x, without copying elements:
-//! <https://dmlc.github.io/dlpack/latest/c_api.html>.
+//! Exchanges tensors with other Python libraries through DLPack 1.x (the standard C structure of a
+//! tensor), without copying elements: <https://dmlc.github.io/dlpack/latest/c_api.html>. It reads
+//! the description of a given tensor and the current stream of its library, and creates tensors for
+//! results with that library.
 //!
 //! If the tensor type of a library has the attribute `__dlpack_c_exchange_api__` (DLPack 1.3), its
 //! C functions are used, otherwise the method `__dlpack__`.

@@ -1,5 +1,5 @@
-//! Converts diagnostics to Python exceptions. Help texts name Python keywords instead of options of
-//! the command line.
+//! Converts diagnostics to Python exceptions. Messages and helps name Python keywords instead of
+//! options of the command line: `symbols=` instead of `--sym`.
 
 use carbyne::documents::{self, Refused};
 use carbyne_embed::{Diagnostic, Diagnostics};

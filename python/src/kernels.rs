@@ -1,5 +1,5 @@
-//! Functions for both ways to call kernels, from Python (`call`) and from tvm-ffi (`tvm_ffi`):
-//! converting numbers, and messages of errors.
+//! Functions that both ways to call kernels share, the Python function (`call`) and the tvm-ffi
+//! function (`tvm_ffi`): they convert the caller's numbers to bytes, and errors to messages.
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;

@@ -1,5 +1,6 @@
 //! The Python types of a program and of a decomposed program, which parse, check, simulate,
-//! decompose, print and compile.
+//! decompose, print and compile. A decomposed program also makes the function that launches its
+//! kernels, and can be restored from its text.
 
 use crate::call::Function;
 use crate::error::{of_command, refused};

@@ -1,6 +1,6 @@
 //! Makes kernels available as functions of tvm-ffi, a C interface for functions of tensors. Other
-//! libraries call them without the Python interpreter. The C interface is that of `tvm/ffi/c_api.h`
-//! and `tvm/ffi/extra/c_env_api.h` in the Python package `apache-tvm-ffi`.
+//! libraries call them without the Python interpreter. The files `tvm/ffi/c_api.h` and
+//! `tvm/ffi/extra/c_env_api.h` in the Python package `apache-tvm-ffi` declare the C interface.
 //!
 //! The library of that package is opened when the first function is made.
 #![allow(unsafe_code, reason = "the C interface of tvm-ffi")]

@@ -1,5 +1,5 @@
-//! Executes long work without the interpreter's lock. It reports progress to Python, and a signal
-//! such as Ctrl-C cancels the work.
+//! Executes long work without the interpreter's lock. Meanwhile it reports progress to a Python
+//! function or a bar on the terminal, and a signal such as Ctrl-C cancels the work.
 
 use carbyne::Bar;
 use carbyne_ir::cancel::{self, Cancelled, Progress, Token};

@@ -1,5 +1,7 @@
-//! Reads and writes arrays in NumPy's `.npy` format, versions 1 to 3, in C and Fortran order. The
-//! inputs of a run come from such files, and its outputs go to them.
+//! Defines [`Array`], a dense array of scalars: the form of the inputs and the outputs of a run. An
+//! array is read from and written to files in NumPy's `.npy` format, and is made from bytes or
+//! numbers in memory. Files of versions 1 to 3 in C or Fortran order are read, and version 1 in C
+//! order is written.
 //!
 //! Elements are bits of the tensor's scalar type, row-major. Types that NumPy lacks are stored as
 //! integers of their width: bf16 as `u2`, the 8-bit floats as `u1`; integers below 8 bits as `i1`

@@ -1,5 +1,7 @@
-//! Finds the decisions of a program that depend on its inputs: comparisons, extremes, and functions
-//! that overflow, as far as the meanings of the kernels show them. Uniform random inputs rarely
+//! Finds the decisions of a program that depend on its inputs, as far as the meanings of the
+//! kernels show them. For each tensor of the caller, it records whether its elements are compared
+//! and with which literals, along which modes a largest or smallest element is computed, and
+//! whether its elements are arguments of an exponential or divisors. Uniform random inputs rarely
 //! test such decisions; the generated inputs do ([`crate::inputs`]).
 
 use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};

@@ -1,7 +1,8 @@
 //! Merges the writes of the blocks of a grid, and detects races between blocks. Nothing orders
 //! blocks: two blocks that access one element, at least one of them with a write, are a race.
 //! Blocks that only accumulate into an element, with one atomic operation, do not race; here they
-//! accumulate in the order of blocks.
+//! accumulate in the order of blocks. It also checks that the kernel wrote no elements outside of
+//! its outputs, and all elements of them.
 
 use crate::exec::{Finished, accumulated};
 use crate::kernel_results::offset;
@@ -245,8 +246,8 @@ fn block_race(
     page: &Page,
     e: usize,
 ) -> Box<Diagnostic> {
-    let wrote = page.shadow.last_write(e).filter(|_| page.written.has(e));
-    let sum = page.shadow.any_sum(e);
+    let wrote = page.history.last_write(e).filter(|_| page.written.has(e));
+    let sum = page.history.any_sum(e);
     let site = wrote.map(|w| w.site).or(sum).or_else(|| page.any_read(e)).unwrap_or(0);
     let place = &kernel.sites[site as usize];
     let element = kernel.globals[global].names.element(at);

@@ -3,7 +3,8 @@
 //!
 //! The reference is evaluated from the memory before the kernel, on the elements that were written,
 //! as regions of the outputs: the evaluation of a tile reads the rows and columns of its elements
-//! once. A kernel without a body is also executed here, by its meaning.
+//! once. If a comparison of all elements would take too long, evenly spread elements are compared.
+//! A kernel without a body is also executed here, by its meaning.
 
 use crate::denote::{Computed, Exact, Meaning, Region, SLACK, are_integers, cover};
 use crate::exec::{Counts, Elements, Found, Want, Wanted, value_text, wrong_element};
@@ -493,7 +494,7 @@ pub(crate) fn check_block(
         let place = pages.binary_search_by_key(&number, |(n, _)| *n).ok()?;
         let (page, i) = (&pages[place].1, at as usize % PAGE);
         let value = page.written.get(i).filter(|_| page.only_sum(i).is_none())?;
-        let last = page.shadow.last_write(i);
+        let last = page.history.last_write(i);
         Some((value, last.map(|w| ((w.thread != u16::MAX).then_some(w.thread), w.site))))
     };
     compare(oracle, output, &elements, found, (Some(block), small_ints), counts)

@@ -1,10 +1,11 @@
-//! Runs the kernels of a program one after the other, and writes the report. For each kernel it
+//! Runs the kernels of a program one after the other, and writes the report. It first creates the
+//! caller's tensors, and refuses arrays and symbols that contradict the program. For each kernel it
 //! chooses the blocks that run, merges their writes into the caller's tensors, and compares the
 //! results.
 //!
 //! Blocks run in parallel and do not see each other's writes. Nothing orders blocks, so two blocks
-//! that access one element, at least one of them with a write, are a race. Results do not depend on
-//! the number of blocks that run at once: the results of blocks are merged in block order, and the
+//! that access one element, at least one of them a write, are a race. Results do not depend on the
+//! number of blocks that run at once: the results of blocks are merged in block order, and the
 //! first error in that order is reported.
 
 use crate::Array;

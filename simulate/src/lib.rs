@@ -100,9 +100,9 @@
 //!
 //! An arrival counts in the phase that is current when it executes. Its phase is certain only if
 //! everything that completed the previous phase happened before the arrival. Otherwise another
-//! schedule may execute the arrival first and count it in the previous phase. That is an error
-//! (`S0510`) in every schedule. The same error reports a copy whose bytes may count in another
-//! phase, and a wait that may return two phases early because the parity is equal. *Happened
+//! schedule may execute the arrival first and count it in the previous phase. Such an arrival is an
+//! error (`S0510`) in every schedule. A copy whose bytes may count in another phase is this error,
+//! too, and so is a wait that may return two phases early because the parity is equal. *Happened
 //! before* is the order of the section on races, with one addition: the issue of a copy happened
 //! before its arrival.
 //!
@@ -162,22 +162,23 @@
 //! The meaning of a generic spec is its `means` block, a chain of steps on whole tensors
 //! ([`denote::Chain`]).
 //!
-//! *Shadows.* Each value has a shadow: the value without any rounding. Every operation computes the
-//! shadow of its result from the shadows of its operands, in binary64. A cast between floats keeps
-//! the shadow if the number is within the range of the type; otherwise the shadow becomes the
-//! number that the type has there. Memory stores shadows beside the bits, also from kernel to
-//! kernel. The shadow of an input is the input itself. When bits are read as another type than they
-//! were written, the shadow starts again from the number. Casts from floats to integers, and
-//! comparisons, use the shadows to decide the shadow of their result. So the shadow of an output is
-//! the result of the algorithm, whatever the types. It must equal the meaning of the shadows that
-//! were read, to 2^-30 of its scale: the sum of the magnitudes that are added, carried through
-//! functions by their derivatives.
+//! *Shadows.* Each value has a shadow: the value without rounding to its type. Every operation
+//! computes the shadow of its result from the shadows of its operands, in binary64. A cast between
+//! floats rounds the shadow only if the meaning states this cast. Any other cast keeps the shadow
+//! if the number is within the range of the type; otherwise the shadow becomes the number that the
+//! type has there. Memory stores shadows beside the bits. Each kernel begins with the stored values
+//! as shadows, unless the run is compared with a parent ([`Between`]). The shadow of an input is
+//! the input itself. When bits are read as another type than they were written, the shadow starts
+//! again from the number. Casts from floats to integers, and comparisons, use the shadows to decide
+//! the shadow of their result. So the shadow of an output is the result of the algorithm, whatever
+//! the types. It must equal the meaning of the shadows that were read, to 2^-30 of its scale: the
+//! sum of the magnitudes that are added, carried through functions by their derivatives.
 //!
 //! *Values.* For a spec with a specific kind (not `Spec`), the values are compared as well: bit by
 //! bit for Moves and Init, and for the others within a tolerance that follows from types and
 //! magnitudes alone, see [`mod@denote`] and its `tolerance.rs`. The reference shares no arithmetic
-//! with the instructions. With [`Inputs::Ints`], sums that stay exact must match exactly. An
-//! infinite or NaN value is wrong where the type can hold its shadow. All other rounding is the
+//! of floats with the instructions. With [`Inputs::Ints`], sums that stay exact must match exactly.
+//! An infinite or NaN value is wrong where the type can hold its shadow. All other rounding is the
 //! distance between value and shadow; the report states it, and it is never an error.
 //!
 //! The first wrong element (`S0501`) is the first in the order of blocks, then of the program
@@ -190,9 +191,9 @@
 //! budget is refused (`X0006`); of a grid over the budget, an evenly spread sample runs. Shared
 //! memory is limited to the maximum of a block of the architecture (`X0004`). Limited as well
 //! (`X0007`) are the stored elements of written memory, to about 32 million; pending asynchronous
-//! MatMuls, to 4096 a warp; and the elements of pending bulk copies, to a few million. Memory use
-//! grows with the blocks that run at once and with the memory that they touch; inputs are computed
-//! when they are read.
+//! MatMuls of the warps of a block, to 4096 in total; and the elements of pending bulk copies, to a
+//! few million. Memory use grows with the blocks that run at once and with the memory that they
+//! touch; inputs are computed when they are read.
 //!
 //! Invariant: every input ends in an answer: no panic, no endless run, and memory bounded by the
 //! limits. Invariant: results are deterministic, for any number of cores. Invariant: no code here

@@ -1,10 +1,16 @@
-//! Checks that an operation of TEIR is well formed. Where the specification leaves something open,
-//! such as strides of an output by which two elements are one, it decides; `README.md` gives the
-//! reasons.
+//! Checks that an operation of TEIR (the Tiled Execution IR) is well formed. Where the
+//! specification leaves something open, such as strides by which two elements of an output are one,
+//! this file decides; `README.md` gives the reasons.
+//!
+//! The schedule has an axis, each axis has a size above 0, and only tensors that take part in an
+//! axis have a stride along it. Sizes and strides fit 64 bits, no two elements of the output are
+//! one, and copies to one output element have an order. The specification adds three rules. An axis
+//! is `prim` if it lies inside of the tile.
 //!
 //! - R1: a primitive on output tiles needs an axis of the tile (`prim`).
 //! - R2: a GEMM has one `prim` axis of each of M, N and K.
-//! - R3: a BRGEMM has one `prim` axis of each of M and N, and two of K.
+//! - R3: a BRGEMM (a sum of products of matrices) has one `prim` axis of each of M and N, and two
+//!   of K.
 
 use crate::record::{Axis, Dim, Exec, First, Last, Main, Operation, Primitives, Tensor};
 use crate::violation::{Code, Field, MAX_VIOLATIONS, Place, Violation, Violations};

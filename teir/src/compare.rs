@@ -1,6 +1,7 @@
-//! Compares a program with the operation of TEIR that it was lowered from: both are executed on the
-//! same small integers, of which sums and products are exact. The program may be decomposed
-//! further.
+//! Compares a program with the operation of TEIR (the Tiled Execution IR) from which it was
+//! lowered. [`crate::execute`] executes the operation, and the simulator executes the program. Both
+//! get equal small integers, whose sums and products are exact, so all elements of the output must
+//! be equal. The program may be decomposed further.
 
 use crate::check::Checked;
 use crate::lowered::{Lowered, NAME, refused};

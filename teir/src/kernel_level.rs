@@ -1,13 +1,15 @@
-//! Lowers an operation of TEIR to the kernel level: one spec that says what the operation computes.
+//! Lowers an operation of TEIR (the Tiled Execution IR) to the kernel level: one spec that says
+//! what the operation computes.
 //!
-//! `decompose` then chooses tiles, loops and threads. The tile of the schedule becomes the pin
-//! `tile=` where strategies can keep it; the traversal becomes nothing, since no result depends on
-//! it but for rounding.
+//! `decompose` then chooses tiles, loops and threads. On request, the tile of the schedule becomes
+//! the pin `tile=` if strategies can keep it. The order of the loops is not kept: it changes
+//! results only by rounding.
 //!
 //! - Axes of one role that are contiguous in all of their tensors are merged.
 //! - A product has a mode for rows, one for columns and one for K. Rows are the merged axes that
-//!   hold the `prim` M axis; all other C, M and N axes are batches. A batch along which a tensor
-//!   does not vary has stride 0 there. Several K axes are one hierarchical mode.
+//!   hold the `prim` M axis, columns those that hold the `prim` N axis; all other C, M and N axes
+//!   are batches. A batch along which a tensor does not vary has stride 0 there. Several K axes are
+//!   one hierarchical mode.
 //! - Without a product each axis is a mode.
 
 use crate::check::Checked;

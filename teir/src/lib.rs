@@ -7,9 +7,10 @@
 //! stride for each tensor. Primitives are, for example, `Zero` at the first access of an output
 //! tile, `GEMM` at each, and `ReLU` at the last.
 //!
-//! An operation is read from JSON or a text, checked ([`Operation::check`]), executed by the words
-//! of TEIR's specification ([`execute`]), and lowered to a program of carbyne: with its tiles and
-//! loops ([`lower`]), or to a spec whose tiles and loops carbyne finds ([`lower_to_spec`]).
+//! An operation is read from JSON or a text, checked ([`Operation::check`]), executed as TEIR's
+//! specification describes it ([`execute`]), and lowered to a program of carbyne: with its tiles
+//! and loops ([`lower`]), or to a spec whose tiles and loops carbyne finds ([`lower_to_spec`]).
+//! [`compare()`] executes such a program and compares it with the operation.
 //!
 //! ```
 //! use carbyne_teir::Operation;
@@ -31,8 +32,9 @@
 //! # }
 //! ```
 //!
-//! Invariant: it stands on the public interface of `carbyne-embed` alone.
-//! Invariant: no input makes it panic, overflow or run without bound; errors are [`Violations`].
+//! Invariant: this crate uses carbyne only through the public interface of `carbyne-embed`.
+//! Invariant: no input causes a panic, an overflow or a run without bound; errors are
+//! [`Violations`].
 
 mod check;
 mod compare;

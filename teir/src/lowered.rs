@@ -1,6 +1,6 @@
-//! Holds the program to which an operation of TEIR was lowered, and computes where a caller of its
-//! kernel finds the elements of each tensor: the program may declare other modes than the
-//! operation.
+//! Holds the program to which an operation of TEIR (the Tiled Execution IR) was lowered. For each
+//! tensor, it computes where a caller of the kernel finds the elements: the program may declare
+//! other modes than the operation. It also declares tensors for both ways of lowering.
 
 use crate::record::{Axis, Tensor};
 use crate::violation::{Code, Place, Violation};

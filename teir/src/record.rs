@@ -1,5 +1,6 @@
 //! Defines the records of TEIR's specification (operation, schedule, axis, primitives) with the
-//! names that they have in JSON, and reads and writes that JSON.
+//! names that they have in JSON, and writes this JSON. `json` reads it. It also turns the vectors
+//! of a schedule into axes, and refuses vectors of different lengths.
 
 use crate::violation::{Code, Field, Place, Violation, Violations};
 use carbyne_embed::Scalar;

@@ -1,5 +1,6 @@
-//! Executes an operation of TEIR by the words of TEIR's specification: the axes that are not `prim`
-//! are traversed in their order, and primitives are applied to the tiles that each iteration
+//! Executes an operation of TEIR (the Tiled Execution IR) as TEIR's specification describes it, on
+//! arrays of the caller. An axis is `prim` if it lies inside of the tile. All other axes are loops,
+//! which are traversed in their order, and primitives are applied to the tiles that each iteration
 //! accesses. Kernels are compared with this execution ([`crate::compare()`]).
 
 use crate::check::Checked;

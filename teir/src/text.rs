@@ -1,5 +1,6 @@
-//! Reads and writes the short text of an operation of TEIR, for people: a line for each primitive,
-//! a line for each axis.
+//! Reads and writes the short text of an operation of TEIR (the Tiled Execution IR), for people: a
+//! line for each primitive, a line for each axis. [`Operation::read`] takes either form, JSON or
+//! short text.
 //!
 //! ```text
 //! data_type FP32

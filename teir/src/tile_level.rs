@@ -1,22 +1,24 @@
-//! Lowers an operation of TEIR to the tile level: one kernel with the tiles, loops and blocks of
-//! the schedule.
+//! Lowers an operation of TEIR (the Tiled Execution IR) to the tile level: one kernel with the
+//! tiles, loops and blocks of the schedule. An axis of the schedule is `prim` (inside of the tile),
+//! `shared` (iterations in parallel) or `seq` (one iteration after the other).
 //!
 //! - A tensor has a mode for each axis that is not `prim`, with its stride, then the modes of its
 //!   tile. A BRGEMM, a sum of products of matrices, has two `prim` K axes; they are one
 //!   hierarchical mode, so that it is one `MatMul`.
 //! - `shared` axes are the grid, outside of all loops. A block then owns its output tiles, unless
-//!   the axis is a K: which accesses of a tile come first and last, and in which order products are
-//!   added, stays as it was.
-//! - `seq` axes are loops in their order. Where the loops along K are the innermost ones the tile
-//!   stays in registers; else each iteration loads it and stores it, and the primitives of first
-//!   and last accesses stand under conditions.
-//! - Along a `shared` K axis blocks add to the output (`Move.add`), where nothing is to happen at
-//!   first and last accesses.
+//!   the axis is a K. The grid changes neither which accesses of a tile come first and last, nor
+//!   the order in which its products are added.
+//! - `seq` axes are loops in their order. If the loops along K are the innermost ones, the tile
+//!   stays in registers. Otherwise each iteration loads it and stores it, and the primitives of
+//!   first and last accesses stand under conditions.
+//! - Along a `shared` K axis, blocks add to one output (`Move.add`). An operation with primitives
+//!   of first or last accesses is then refused.
 //! - Without a product each element is written once: of copies along K only the last one stays, and
 //!   no primitive of first and last accesses depends on K. So there are no loops along K.
-//! - The prim K of a product is taken in parts of at most 64, in the innermost loop.
-//! - Axes of size 1 are no loops and no modes, unless a tile has no others. Tiles reach over the
-//!   end of an axis where instructions want other sizes.
+//! - The prim K of a product is taken in parts of at most 64, or of at most 256 if no smaller part
+//!   fits, in the innermost loop.
+//! - Axes of size 1 are no loops and no modes, unless a tile has no others. If instructions need
+//!   another size, the tile is larger and reaches over the end of the axis.
 
 use crate::check::Checked;
 use crate::lowered::{Lowered, Modes, NAME, declare, entry, refused, signed};

@@ -1,6 +1,8 @@
-//! Chooses the tiles of the kernel for an operation of TEIR: their modes, their extents, and the
-//! number of threads that hold them. It refuses an operation whose tiles or grid no kernel can
-//! have.
+//! Chooses the tiles of a kernel at the tile level for an operation of TEIR (the Tiled Execution
+//! IR): their modes, their extents, and the number of threads that hold them. Extents of products
+//! are rounded up to multiples that instructions have, and a large tile is taken in parts. It also
+//! refuses an operation whose tensors, loops, tiles or grid are too large for any kernel, for both
+//! ways of lowering.
 
 use crate::check::Checked;
 use crate::record::{Axis, Dim, Exec, First, Last, Main, Tensor};

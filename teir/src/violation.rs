@@ -1,5 +1,6 @@
-//! Describes violations: each thing that is wrong with an operation of TEIR, by a code, the place
-//! in the operation, what was found, what was wanted, and a help.
+//! Describes violations: each thing that is wrong with an operation of TEIR (the Tiled Execution
+//! IR), by a code (`TEIR01` and so on), the place in the operation, what was found, what was
+//! wanted, and a help. A list holds at most 100 of them.
 
 use std::fmt;
 

@@ -1,5 +1,6 @@
 //! Compiles C programs with the system's compiler, and runs them with the library that Cargo has
-//! built for this test.
+//! built for this test: the example of `docs/c.md`, and a program that tests errors, wrong calls,
+//! cancellation, threads, and that memory does not grow. Also checks that the header is valid C++.
 
 use crate::own;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Evaluates expressions of the calculator, and keeps the names and symbols that lines bind.
 //!
-//! Arithmetic is that of program texts: [`BinOp`] over an [`ExprArena`].
+//! Arithmetic is as in program texts: [`BinOp`] over an [`ExprArena`].
 //!
 //! Invariant: memory and time are bounded. A line calls at most [`MAX_OPERATIONS`] operations and
 //! computes values of at most [`MAX_COST`] numbers in total; all bound values have at most

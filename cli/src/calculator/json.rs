@@ -4,7 +4,7 @@
 //! A request is `{"id":1,"op":"composition","args":["(6,2):(8,2)","(4,3):(3,1)"]}`. Strings are
 //! expressions, arrays are tuples or tilers by mode, `null` is `_`. The answer is a string
 //! (layouts), a number, a boolean, an array, `{"skip":true}` for an unknown operation, or
-//! `{"error":true,"code":..,"message":..,"help":..}`. Facts of one string
+//! `{"error":true,"code":..,"message":..,"help":..,"span":..,"notes":..}`. Facts of one string
 //! (`(M,4):(4,1) where M % 8 == 0`) hold for the whole request. A layout over symbols is answered
 //! with its facts. Other values over symbols are answered without facts: `"M*4"`.
 //!

@@ -2,12 +2,13 @@
 //! `composition((6,2):(8,2), (4,3):(3,1))`.
 //!
 //! Reading order: `value` (kinds of values), `operation` (a row of the operation table), `ops` (the
-//! table), `parse`, `scope` (symbols and facts), `eval`, `fault` (reasons why an operation fails),
-//! `refusal` (their messages), `json` (the calculator for other programs), `table` (a layout's
-//! offsets as a grid).
+//! table), `scan` and `parse` (from text to syntax trees), `scope` (symbols and facts), `eval`,
+//! `fault` (reasons why an operation fails), `refusal` (their messages), `json` (the calculator for
+//! other programs), `table` (a layout's offsets as a grid).
 //!
-//! Invariant: every operation is one call of the library. The calculator reads, checks kinds and
-//! prints. Invariant: no line causes a panic, an endless wait, or unbounded use of memory.
+//! Invariant: the layout library computes the result of every operation. The calculator reads,
+//! checks kinds and prints. Invariant: no line causes a panic, an endless wait, or unbounded use of
+//! memory.
 
 mod eval;
 mod fault;

@@ -1,6 +1,7 @@
 //! The symbols of the calculator and the facts about them, as in `(M,4):(4,1) where M % 8 == 0`.
 //!
-//! [`carbyne_ir`] parses, checks and uses facts, as those of `sym M where M % 8 == 0` in a program.
+//! [`carbyne_ir`] parses, checks and uses them like the facts of a program, as in
+//! `sym M where M % 8 == 0`.
 //!
 //! Invariant: a symbol is at least 1, or at least 0 if a fact states a lower bound. An answer over
 //! symbols holds for all values that satisfy the facts.

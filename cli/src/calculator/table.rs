@@ -1,7 +1,7 @@
 //! Prints all offsets of a small layout, as a list or as a grid.
 //!
-//! Invariant: a grid has one row for each coordinate of mode 0, and one column for each coordinate
-//! of the other modes.
+//! A grid has one row for each coordinate of mode 0, and one column for each coordinate of the
+//! other modes. A layout of one mode is one row.
 
 use super::fault::Fault;
 use super::ops::values;

@@ -1,7 +1,7 @@
 //! The values of the calculator's expressions (numbers, tuples, layouts, ..), and their conversion
 //! to the kinds of operands that operations need.
 //!
-//! Numbers are those of program texts: constants, or expressions over symbols in an arena.
+//! Numbers are as in program texts: constants, or expressions over symbols in an arena.
 //!
 //! Invariant: tuples nest at most [`MAX_DEPTH`] levels, so every function here may recurse.
 //! Invariant: the calculator reads the printed text of a value as an equal value.

@@ -1,5 +1,6 @@
 //! `decompose --emit json`: prints the decomposed text, the choices of the solver, and the
-//! certificates that prove them, so that another program can check the proofs.
+//! certificates that prove them, so that another program can check the proofs. The document also
+//! has the schedules of loops and the statement that orders each pair of accesses.
 //!
 //! Layouts are strings, `shape:stride`. A certificate states a relation between layouts. The parts
 //! of the relation have the names of the fields of its variant of [`Relation`], whose documentation

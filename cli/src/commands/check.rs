@@ -1,5 +1,7 @@
 //! `carbyne check`: reports errors of a program and, on request, which statement orders each pair
-//! of dependent accesses.
+//! of dependent accesses, as a list or as comments in the text. Errors come with changes of the
+//! text that were tried and correct them. It also finds the oldest architecture that has all
+//! instructions of a program.
 
 use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};

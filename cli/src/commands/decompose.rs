@@ -1,7 +1,9 @@
 //! `carbyne decompose`: decomposes a program down to atoms and prints its text, or as JSON its text
-//! with the solver's choices and the certificates that prove them.
+//! with the solver's choices and the certificates that prove them. It also proves that the accesses
+//! of the result are ordered.
 //!
-//! The best solutions and the extent of the solver's search are printed on standard error.
+//! Warnings, the best solutions and the extent of the solver's search are printed on standard
+//! error.
 
 use super::certificates::{self, Lines};
 use super::estimate;

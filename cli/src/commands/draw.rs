@@ -1,4 +1,6 @@
-//! `carbyne draw`: draws a layout, a tensor or an atom as SVG, HTML or text.
+//! `carbyne draw`: draws a layout, a tensor or an atom as SVG, HTML or text. A layout may be drawn
+//! as a grid of offsets, with outlines of tiles, or with the banks of shared memory that one access
+//! touches.
 
 use crate::args::{Draw, PictureFormat, Unit};
 use crate::calculator::Session;

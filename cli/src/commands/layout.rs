@@ -1,5 +1,6 @@
 //! `carbyne layout`: evaluates expressions of layout algebra with the [`calculator`]. They come
-//! from the command line or, one per line, from standard input.
+//! from the command line or, one per line, from standard input. With `--json`, each line is a
+//! request and has an answer in JSON.
 
 use crate::args::{Layout, MessageFormat};
 use crate::calculator::{self, Session, json, table};

@@ -1,4 +1,9 @@
-//! The commands, one per file. A command reads its input, calls a library, and writes the result.
+//! The commands: each file or folder has one. A command reads its input, calls a library, and
+//! writes the result.
+//!
+//! Some files print a part of the output of other commands: `abi`, `certificates`, `estimate`,
+//! `line_report`, `loops`, `strategy_ranking`, `why`. `gpu` has the functions that several commands
+//! on a GPU share.
 
 pub(crate) mod abi;
 mod atoms;

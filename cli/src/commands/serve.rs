@@ -7,19 +7,22 @@
 //! {"exit": 0, "id": 1, "schema_version": 1, "stderr": "", "stdout": "carbyne 2\n.."}
 //! ```
 //!
-//! The line `{"cancel": 2}` cancels the request with id 2, whose answer is then:
+//! The line `{"cancel": 2}` cancels the request with id 2, whether it waits or runs. The answer of
+//! the request is then:
 //!
 //! ```json
 //! {"cancelled": true, "id": 2, "schema_version": 1}
 //! ```
 //!
-//! One thread reads lines, several threads run commands, and the calling thread writes answers.
+//! One thread reads lines, several threads run commands, and the calling thread writes answers,
+//! each when its command has ended.
 //!
 //! Invariant: each request has exactly one answer. A request that fails, panics or is cancelled
-//! does not affect other requests. Invariant: waiting requests take at most [`WAITING`] bytes; a
-//! request beyond that is refused. At most [`ANSWERS`] answers wait; then threads and the reader of
-//! lines wait until the caller reads answers. As long as the caller reads answers, lines are read
-//! even if all threads are busy, so that a cancel never waits for a command.
+//! does not affect other requests. A cancel has no answer of its own. Invariant: the requests that
+//! no thread has begun take at most [`WAITING`] bytes; the answer to a request beyond that is an
+//! error. At most [`ANSWERS`] answers wait; then threads and the reader of lines wait until the
+//! caller reads answers. As long as the caller reads answers, lines are read even if all threads
+//! are busy, so that a cancel never waits for a command.
 
 use crate::args::{Args, Command, MessageFormat, Serve};
 use crate::failure::{Failure, Outcome};

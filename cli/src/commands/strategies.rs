@@ -1,5 +1,5 @@
-//! `carbyne strategies`: lists the strategies that decompose kernels, or tests whether the
-//! strategies of a file compute their meaning.
+//! `carbyne strategies`: lists the strategies that decompose kernels, shows one of them, or tests
+//! whether the strategies of a file compute their meaning.
 
 use crate::args::Strategies as Args;
 use crate::failure::{Failure, Outcome, Source};

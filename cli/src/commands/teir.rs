@@ -1,5 +1,6 @@
 //! `carbyne teir`: lowers an operation in TEIR, the Tiled Execution IR, to a program of carbyne,
-//! and prints the program, CUDA C++, or the data that a launcher needs.
+//! and prints the program, CUDA C++, or the data that a launcher needs. On request it also executes
+//! the program and compares it with the operation.
 
 use super::abi;
 use crate::args::{MessageFormat, Teir, TeirEmit, TeirLevel};

@@ -1,5 +1,6 @@
-//! Adds tuned pins, those of the fastest measured strategies, to kernel-level specs without a pin,
-//! and decomposes the module.
+//! Adds tuned pins, the pins of the fastest measured strategies, to kernel-level specs without a
+//! pin, and decomposes the module. A pin with which the module cannot be decomposed is left out
+//! with a warning.
 
 use super::problem::problem;
 use super::read::pin;

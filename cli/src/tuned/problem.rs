@@ -1,4 +1,5 @@
-//! Prints a kernel-level spec without names, as the key of a database entry. Programs that differ
+//! Prints a kernel-level spec without names, as the key of a database entry: its computation, the
+//! types, strides and memories of its tensors, and the bounds of its symbols. Programs that differ
 //! only in names have equal texts, so that they share an entry.
 
 use carbyne_ir::ast::{Attr, CacheHint, Key};

@@ -1,5 +1,5 @@
 //! Tests `carbyne simulate --against PARENT EDITED`, which compares the results of an edited
-//! program with those of the program before the edit.
+//! program with the results of the program before the edit.
 
 use crate::support::{carbyne, root};
 

@@ -1,4 +1,6 @@
 //! Tests that the pages under `docs/` which are generated, or have generated parts, are up to date.
+//! Also tests that guides name files that exist, and that the page of a GPU names only atoms that
+//! exist.
 
 use crate::support::{carbyne, golden, none, root, texts_under};
 use carbyne_atoms::{Arch, AtomTable, docs};

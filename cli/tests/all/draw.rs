@@ -1,7 +1,7 @@
 //! Tests `carbyne draw`: compares pictures with files, and checks properties of all pictures.
 //!
-//! `cargo xtask bless cli/tests/draw` rewrites the pictures, `cargo xtask bless docs/draw` those of
-//! the page.
+//! `cargo xtask bless cli/tests/draw` rewrites the pictures, `cargo xtask bless docs/draw` rewrites
+//! the pictures of the page.
 
 use crate::support::{carbyne, golden, none, root, scratch};
 use carbyne::Io;

@@ -1,5 +1,6 @@
 //! Tests the host functions that `compile --emit cuda` prints to launch kernels. They are compiled
-//! with the headers of `tests/host/include`, which record launches, and are run.
+//! with the headers of `tests/host/include`, which record launches, and are run. Also tests the
+//! function of tvm-ffi that `--emit tvm-ffi` adds.
 
 use crate::support::{carbyne, golden, root, scratch};
 use std::path::{Path, PathBuf};

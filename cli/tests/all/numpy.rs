@@ -1,5 +1,5 @@
-//! Tests the exchange of arrays with NumPy by `.npy` files, and compares results with those of
-//! NumPy.
+//! Tests the exchange of arrays with NumPy by `.npy` files, and compares results with NumPy's
+//! results.
 //!
 //! They need the environment of `cargo xtask setup`. Without it, the tests report that they are
 //! skipped.

@@ -1,4 +1,6 @@
-//! Tests output files: a file is written completely or not at all, and keeps its permissions.
+//! Tests output files: after an error such as a full disk, a file has its previous contents; a file
+//! that is replaced keeps its permissions; links are followed; streams and devices are written in
+//! place.
 #![cfg(unix)]
 
 use crate::support::{carbyne, root, scratch};

@@ -1,5 +1,6 @@
-//! Tests `--tuned`, which takes pins from a database of measurements: damaged databases, and pins
-//! that are no longer possible. The tests with the feature `gpu` check that pins are used.
+//! Tests `--tuned`, which takes pins from a database of measurements: pins that are used, pins that
+//! are no longer possible, and damaged databases. Without the feature `gpu`, `tune` and `bench` say
+//! how to get it.
 
 use crate::support::{carbyne, root};
 

@@ -3,7 +3,7 @@
 //! bytes per thread. With `FAKE_GEMM` (`M,N,K,majors,type of A and B,type of C`), a launch
 //! multiplies the first two arguments into the last one; a third input is a bias. `FAKE_DRIVER`
 //! selects an error, `FAKE_CRASH` the number of launches before the error, and `FAKE_CAPABILITY`
-//! the GPU. Only operations advance the clock.
+//! the GPU. Its clock is simulated: only operations of the device advance it.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the driver's own interface")]
 
 #[path = "fake_numbers.rs"]

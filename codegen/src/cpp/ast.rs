@@ -1,8 +1,10 @@
-//! The syntax tree of CUDA C++ code, restricted to what printed kernels need.
+//! The syntax tree of CUDA C++ code, restricted to what printed files need: expressions,
+//! statements, kernels, and host functions that launch them. Helper functions and headers are fixed
+//! texts in it.
 //!
-//! Invariant: a tree has exactly one text. Names are identifiers that [`crate::namer`] has
-//! admitted, or spellings of CUDA itself (`threadIdx.x`, `__half`), which are constants of this
-//! crate or of an atom.
+//! Invariant: a tree has exactly one text, since the printer has no choices. A name is an
+//! identifier that [`crate::namer`] has admitted, or a string literal of this crate or of an atom
+//! with the spelling of CUDA itself (`threadIdx.x`, `__half`).
 
 use std::borrow::Cow;
 

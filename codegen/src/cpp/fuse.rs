@@ -5,8 +5,8 @@
 //! time and spills registers. This pass fuses such loops part by part. A part has as many values as
 //! the widest access: a vector is loaded, converted, scaled and stored, then the next one.
 //!
-//! Two statements change their order only if no register and no memory that one of them writes is
-//! accessed by the other. This is checked for every iteration with its indices.
+//! Two statements change their order only if neither accesses a register or memory that the other
+//! one writes. This is checked for every iteration with its indices.
 
 mod accesses;
 mod expressions;

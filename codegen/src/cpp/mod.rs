@@ -1,9 +1,10 @@
 //! CUDA C++ as a syntax tree, passes over the tree, and the printer that makes text of it.
 //!
-//! Reading order: [`ast`], [`mod@print`], [`mod@prune`], [`mod@fuse`].
+//! Reading order: [`ast`] (the tree), [`mod@print`] (its text), [`mod@prune`] (removes unused
+//! declarations), [`mod@fuse`] (fuses unrolled loops), [`lines`] (`#line` directives).
 //!
-//! Invariant: lowering builds trees and never text. Only [`mod@print`] handles precedence, line
-//! breaks, and the escaping that keeps comments and strings from ending early.
+//! Invariant: lowering builds trees. Only the printer (`print`, `print_expr`, `print_asm`) handles
+//! precedence, line breaks, and the escaping that keeps comments and strings from ending early.
 
 pub mod ast;
 pub mod fuse;

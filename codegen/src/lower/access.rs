@@ -1,9 +1,10 @@
 //! Converts the views of a leaf to C++ expressions: for each value of an operand, its offset in a
 //! buffer, and the expression of the array element or address.
 //!
-//! Value `v` of an operand is element `v` of its view in column-major order, outermost level (pair
-//! of brackets) first. This is the order in which the atom counts the values of a thread.
-//! [`carbyne_atoms::bind`] has checked that the values of one access are adjacent and aligned.
+//! Value `v` of an operand is element `v` of its view in column-major order; the modes of the
+//! outermost level (pair of brackets) vary fastest. This is the order in which the atom counts the
+//! values of a thread. [`carbyne_atoms::bind`] has checked that the values of one access are
+//! adjacent and aligned.
 
 use super::helper::Helper;
 use super::state::{Lowering, Stored, Through};

@@ -1,5 +1,5 @@
-//! The C++ helper functions that kernels call, such as a division that rounds down. Only those that
-//! a kernel needs are printed above it.
+//! The C++ helper functions that kernels call, such as a division that rounds down or the address
+//! of an element in shared memory. Only those that a kernel needs are printed above it.
 
 /// A helper function that is printed above a kernel that needs it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
 //! Prints the host functions of a file: `NAME_launch` launches the kernels, and
 //! `NAME_workspace_bytes` returns the bytes of global memory that they need for tensors between
-//! kernels.
+//! kernels. Both first check that the sizes satisfy the facts of the program. `NAME_launch` also
+//! encodes the tensor maps.
 //!
 //! They are printed under an `#ifndef`, because NVRTC does not compile host code.
 

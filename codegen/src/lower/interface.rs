@@ -1,6 +1,9 @@
 //! Divides the tensors in global memory that a program's kernels use into those that the caller
 //! passes and those between kernels. The latter lie one after another in one workspace. Host
 //! functions and launchers pass tensors accordingly.
+//!
+//! It also computes the size, the form (extents and strides) and the alignment of such tensors, and
+//! which of them kernels write before they read them.
 
 use super::cuda_kernel::CudaKernel;
 use crate::scalars::{storage, storage_bits};

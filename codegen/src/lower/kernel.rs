@@ -1,6 +1,7 @@
 //! Prints a whole kernel function: parameters, head comment, helper functions and body, with the
 //! data that a launcher needs. [`print_kernel`] and similar functions are the entry points of the
-//! crate.
+//! crate: they print one kernel, several kernels as one file, host functions with them, or clocks
+//! around a loop.
 
 use super::cuda_kernel::{CudaKernel, Param, Parts};
 use super::helper::Helper;

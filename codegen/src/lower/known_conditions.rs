@@ -1,5 +1,6 @@
 //! Finds the iterations of an unrolled loop in which a condition is known to hold, so that the
-//! compiler can remove the condition from them.
+//! compiler can remove the condition from them. A condition compares a coordinate with an extent,
+//! or coordinates that were copied to registers with a number.
 //!
 //! If a thread reads a row in vectors, only the first and the last vector may reach over the ends
 //! of the row. The printed condition includes the loop variable, as in `i >= 1 || ..`, so the

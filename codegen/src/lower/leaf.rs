@@ -1,5 +1,9 @@
 //! Lowers leaves: prints the CUDA text of the atom, with the operands of the spec in its
-//! placeholders.
+//! placeholders. `ptx` fills in the atoms whose text is PTX.
+//!
+//! If a tile may reach over the end of its tensor, the statement stands under conditions: elements
+//! that do not exist are not written, and are zero where they are read. If only a part of a vector
+//! exists, its elements are copied one by one.
 
 use super::access::Values;
 use super::descriptor::Described;

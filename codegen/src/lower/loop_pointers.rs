@@ -1,11 +1,12 @@
-//! Computes the source addresses of asynchronous copies in loops by pointers that the loops
-//! advance.
+//! Computes addresses in global memory by pointers that are set before loops.
 //!
-//! For such a copy, a thread only computes addresses. In a loop over `k`, an address in global
-//! memory is often the sum of values known before the loop, a multiple of `k`, and terms of
-//! unrolled loops inside. The first two become a pointer that is set before the loop and advanced
-//! at its end. The rest are constants of the unrolled loops. This takes at most one addition per
-//! address instead of several.
+//! An asynchronous copy in a loop over `k` has a source address that is often the sum of values
+//! known before the loop, a multiple of `k`, and terms of unrolled loops inside. The first two
+//! become a pointer that is set before the loop and advanced at its end. The rest are constants of
+//! the unrolled loops. This takes at most one addition per address instead of several.
+//!
+//! Other accesses in unrolled loops get a pointer that is set before the loops, if a stride is
+//! known only at run time. Otherwise the compiler would compute the address again at each access.
 
 use super::access::Values;
 use super::helper::Helper;

@@ -6,7 +6,8 @@
 //! `register_fences` (registers of asynchronous atoms), `state` (the shared state), `carried` and
 //! `loop_pointers` (variables that loops advance), `host` (functions that launch kernels).
 //!
-//! Invariant: lowering reads the program and the atom table, and makes no choices.
+//! Invariant: lowering reads the program and the atom table, and chooses no layout, atom, barrier
+//! or address.
 
 mod access;
 mod bulk;

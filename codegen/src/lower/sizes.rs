@@ -1,5 +1,6 @@
 //! Derives the symbols of a program, such as the `N` of `[N,64]`, from extents and strides of the
-//! tensors that the caller passes. The function of tvm-ffi takes no sizes of its own.
+//! tensors that the caller passes, and lists the symbols that cannot be derived. The function of
+//! tvm-ffi takes only the latter as arguments.
 
 use super::interface::Form;
 use crate::{Fallible, errors};

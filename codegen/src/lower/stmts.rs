@@ -1,5 +1,6 @@
-//! Lowers the statements of a body: nested specs with their guards, loops, and conditions. Other
-//! files lower leaves and synchronization.
+//! Lowers the statements of a body: nested specs with their guards, loops, and conditions. `leaf`
+//! lowers specs without a body, and `sync` synchronization statements. A statement that cannot be
+//! printed is an error, and the next ones are still lowered.
 
 use super::carried::Carried;
 use super::guards::Executors;

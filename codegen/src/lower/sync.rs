@@ -1,5 +1,5 @@
 //! Lowers synchronization statements: prints the text of their atoms with mbarriers and numbers in
-//! its placeholders.
+//! its placeholders. It also assigns numbers to barriers of named threads.
 
 use super::access::Values;
 use super::guards::Executors;

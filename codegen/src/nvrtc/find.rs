@@ -1,17 +1,19 @@
-//! Finds the library NVRTC and the headers of CUDA on this machine.
+//! Finds the library NVRTC and the headers of CUDA on this machine, and NVIDIA's disassembler for
+//! tests.
 //!
 //! The search order is:
 //!
 //! 1. the file or folder named by `CARBYNE_NVRTC`; if this is set, nothing else is tried;
-//! 2. the environment that `cargo xtask setup` made beside the running program (`target/cuda`);
+//! 2. the environment that `cargo xtask setup` made: a folder `cuda` in any folder above the
+//!    running program, such as `target/cuda`;
 //! 3. the toolkit at `CUDA_PATH` or `CUDA_HOME`;
 //! 4. `/usr/local/cuda`;
 //! 5. the search path of the dynamic loader.
 //!
-//! Files are opened by absolute path, so the loader's search path matters only in the last case.
+//! In the last case the library is opened by its name, else by its path.
 //!
-//! Invariant: nothing below the working directory is searched, so running in an untrusted folder
-//! does not load its libraries.
+//! Invariant: nothing below the working directory is searched, unless one of these variables names
+//! a relative path. So running in an untrusted folder does not load its libraries.
 
 use super::ffi::Functions;
 use crate::Fallible;

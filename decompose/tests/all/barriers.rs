@@ -1,5 +1,5 @@
-//! Tests that every barrier and wait in a decomposed program is needed: without any one of them,
-//! the simulator reports an error.
+//! Tests that every `barrier`, `async.commit` and `async.wait` in a decomposed program is needed:
+//! without any one of them, the simulator reports an error.
 
 use crate::support::{MatMul, decomposed, resolved, run, sm_80};
 

@@ -1,9 +1,10 @@
-//! Tests tile-level bodies like those of real kernels. Each is decomposed for every architecture in
-//! its line `// archs:`. The result must compute the meaning of the body, and CUDA's compiler
-//! (NVRTC) must accept it.
+//! Tests tile-level bodies like the bodies of real kernels. Each is decomposed for every
+//! architecture in its line `// archs:`. The result must compute the meaning of the body, and
+//! CUDA's compiler (NVRTC) must accept it.
 //!
 //! The bodies are `decompose/tests/tile/*.cby`, and products and reductions of every type and
-//! storage order, whose texts are generated here.
+//! storage order, whose texts are generated here. Other tests check which instructions replace
+//! operations: approximate ones if a cast hides their error, and fused multiply-adds.
 
 use crate::support::{decomposed, run_drawn};
 use carbyne_atoms::AtomTable;

@@ -1,5 +1,5 @@
-//! Tests certificates, the data that prove the solver's choices: the checker accepts those of
-//! decomposed programs, and refuses each of them after a change of one stride.
+//! Tests certificates, the data that prove the solver's choices: the checker accepts the
+//! certificates of decomposed programs, and refuses each of them after a change of one stride.
 
 use crate::support::{MatMul, decomposed, sm_80};
 use carbyne_decompose::certificate::Relation;

@@ -1,4 +1,6 @@
-//! Tests that random programs compute equal results before and after decomposition.
+//! Tests that random programs compute equal results before and after decomposition: bodies at the
+//! tile level, kernels without bodies, and programs whose tiles do not divide the extents
+//! (`partial`).
 //!
 //! `CARBYNE_CASES=30000` sets the number of programs; their random seed is then a new one, which is
 //! printed. `CARBYNE_SEED=1` sets the seed. Without either variable the seed is fixed. A program

@@ -1,6 +1,6 @@
 //! Tests the Moves of decomposed examples: each has the widest possible instruction, and no access
 //! has more bank conflicts than the best layout and swizzle cause. The tests find the best ones by
-//! trying all of them.
+//! trying all of them. Also tests that the solver does not discard a cheaper choice unexamined.
 
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_decompose::certificate::Relation;

@@ -1,5 +1,6 @@
-//! Tests strategies. Those of carbyne compute the meaning of their specs for various sizes, types
-//! and parameters. A user's strategy is chosen if a pin names it or its estimate is the best one.
+//! Tests strategies. The built-in strategies compute the meaning of their specs for various sizes,
+//! types and parameters. A user's strategy is chosen if a pin names it or its estimate is the best
+//! one.
 
 use crate::support::{run, run_drawn};
 use carbyne_atoms::AtomTable;

@@ -1,7 +1,7 @@
 //! Tests sequential tile-level bodies on sm_90a. A MatMul of factors in shared memory is executed
 //! by `wgmma`. In loops with `stages=`, the copy engine fills the ring, and mbarriers tell
 //! consumers that a tile has arrived. Bodies that `wgmma` or the copy engine cannot execute get
-//! other instructions.
+//! other instructions. No statement that orders accesses can be left out.
 
 use crate::support::{decomposed, run, run_random};
 use carbyne_atoms::AtomTable;

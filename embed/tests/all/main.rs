@@ -1,5 +1,5 @@
-//! Tests the crate as a compiler would use it: the example runs, and errors implement
-//! `std::error::Error`.
+//! Tests the crate as a compiler would use it: the example runs, errors implement
+//! `std::error::Error`, and a syntax tree is checked like its text.
 
 #[path = "../../examples/embed.rs"]
 mod embed;

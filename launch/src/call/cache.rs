@@ -1,5 +1,6 @@
-//! Caches the [`Plan`] (the prepared launches) of a call by the types, shapes and strides of its
-//! tensors. Repeated calls with such tensors only check the addresses and fill them in.
+//! Caches the [`Plan`]s (the prepared launches) of a call, at most 128. A plan belongs to certain
+//! types, shapes, strides and devices of tensors and to the sizes that the caller states. A later
+//! call with equal ones only checks the addresses and fills them in.
 
 use super::{Call, Element, Given, Plan};
 use crate::Fallible;

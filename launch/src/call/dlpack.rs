@@ -1,5 +1,5 @@
-//! The C structures by which DLPack describes tensors, and their conversion to a [`View`]:
-//! <https://dmlc.github.io/dlpack/latest/c_api.html>.
+//! The C structures by which DLPack describes tensors, their check, and their conversion to a
+//! [`View`]: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 #![allow(unsafe_code, reason = "pointers of other libraries")]
 
 use super::{Device, Element, View};

@@ -1,5 +1,6 @@
-//! Calls the kernels of a program as one function on tensors that the caller already has: those of
-//! PyTorch, CuPy, JAX, or of anything else that DLPack describes.
+//! Calls the kernels of a program as one function on tensors that the caller already has: tensors
+//! of PyTorch, CuPy or JAX, or any others that DLPack (the standard C structure of a tensor)
+//! describes.
 //!
 //! Reading order: [`DlTensor`] and [`View`] (a tensor), [`Call`] (the parameters of a program's
 //! kernels), `bind` (solves for sizes, and checks the tensors against the program), [`Plan`] (here:

@@ -1,5 +1,7 @@
 //! The prepared launches of a call, for tensors with certain types, shapes and strides. Only
-//! addresses and numbers are still open; [`Plan::launch`] fills them in.
+//! addresses and numbers are still open. [`Plan::check`] checks that addresses are aligned and that
+//! written tensors share no memory with others, and [`Plan::launch`] fills the addresses in and
+//! encodes tensor maps.
 
 use crate::{Fallible, Launch, MapValues, refused};
 use carbyne_codegen::Element;

@@ -1,4 +1,5 @@
-//! Executes a call on the simulator, on tensors in memory of the CPU.
+//! Executes a call on the simulator, on tensors in memory of the CPU. The elements of the tensors
+//! are copied to arrays before the run, and the results are copied back after it.
 #![allow(unsafe_code, reason = "memory of other libraries")]
 
 use super::{Call, Device, Given, Parameter, View, Word};

@@ -1,4 +1,5 @@
-//! A tensor of the caller: address, device, type, extents and strides, as DLPack defines them.
+//! Defines [`View`], a tensor of the caller: address, device, type, extents and strides, as DLPack
+//! defines them. DLPack is the standard C structure by which array libraries pass tensors.
 
 use carbyne_codegen::Element;
 use std::fmt;

@@ -1,5 +1,6 @@
 //! Keeps the compiled kernels of a call for several GPUs. They are loaded on a GPU when they are
-//! first launched there.
+//! first launched there. A launch of a plan also allocates the workspace and frees it in the order
+//! of the stream.
 
 use super::{Loaded, TensorMap};
 use crate::call::{Place, Plan, Word};

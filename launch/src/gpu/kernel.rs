@@ -1,4 +1,5 @@
-//! Loads compiled kernels on the GPU and prepares them for launches.
+//! Loads compiled kernels on the GPU and prepares them for launches: it finds the function,
+//! requests its shared memory, reads its resource usage, and checks the number of its arguments.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::Gpu;

@@ -1,5 +1,5 @@
-//! Controls one GPU through the CUDA driver: it loads kernels, allocates memory, launches and
-//! measures.
+//! Controls GPUs through the CUDA driver: it loads kernels, allocates memory, launches and
+//! measures. A [`Gpu`] has a context of its own; [`Devices`] share the context of other libraries.
 //!
 //! - `driver`: statuses of the driver as diagnostics; objects that outlive a hung kernel.
 //! - `memory`: [`Buffer`]. `kernel`: [`Module`], [`Function`]. `timed`: work in the stream and its

@@ -1,4 +1,4 @@
-//! Compares the results of a device with those of the simulator, element by element, after both
+//! Compares the results of a device with the simulator's results, element by element, after both
 //! have executed the probe of an atom. It counts the wrong elements and describes the first few:
 //! block, thread, value, coordinates and, for an elementwise function, operands.
 

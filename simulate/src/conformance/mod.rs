@@ -6,9 +6,10 @@
 //! A result must equal the simulator's bit for bit if the atom specifies its rounding: moves,
 //! shuffles, integers, conversions, and results that are exact or rounded once. All NaNs of
 //! arithmetic are equal.
-//! - [`Rounding::MmaAccumulate`] leaves order and precision of a sum open. On small integers, whose
-//!   sums are exact, bits are compared. On other numbers, the result may differ from the exact one
-//!   by [`tolerance`](crate::denote::tolerance()), for the type and K.
+//! - [`Rounding::MmaAccumulate`] and [`Rounding::MmaAligned`] leave order or precision of a sum
+//!   open. On small integers, whose sums are exact, bits are compared. On other numbers, the result
+//!   may differ from the exact one by [`tolerance`](crate::denote::tolerance()), for the type and
+//!   K.
 //! - [`Rounding::Approximate`]: the result may differ from the exact one by the stated error, for
 //!   operands for which the atom states one, including infinities, NaNs and subnormal numbers.
 //!

@@ -1,5 +1,7 @@
-//! Computes numbers without rounding, each with the scale to which errors of binary64 are relative,
-//! for each kind of step of a meaning. By the scale, a wrong number is told from a rounding error.
+//! Computes each kind of step of a meaning in binary64, without rounding to the types of the
+//! elements. A cast rounds only if the meaning states the rounding. Each number has a scale, to
+//! which errors of binary64 are relative. By the scale, [`Exact::is`] tells a wrong number of a
+//! body from a rounding error.
 
 use super::pointwise;
 use super::region::{Axis, Region};

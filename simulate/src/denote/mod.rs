@@ -6,10 +6,10 @@
 //! Move or of a pointwise function of two operands is broadcast over the modes in which the input
 //! has extent 1 and the output has extent n.
 //!
-//! Invariant: this module shares no arithmetic with `exec/`, which computes as instructions do, so
-//! that each checks the other. They share only the decoding of stored bits
-//! ([`crate::num::decode`]). The shadows in `exec/` use the functions of two numbers from this
-//! module, in the order of the body.
+//! Invariant: this module shares no arithmetic of floats with the code that executes atoms
+//! (`exec/arith.rs`), so that each checks the other. They share the decoding of stored bits
+//! ([`crate::num::decode`]) and the functions of two integers. Shadows in `exec/` and leaves
+//! without an atom use the functions of this module, in the order of the body.
 
 mod chain;
 mod exact;

@@ -5,20 +5,22 @@
 //! Let u(t) be half a unit in the last place of type t at 1, η(t) its smallest positive number, e
 //! the reference, S = |c| + Σ|a·b| the sum of the added magnitudes, and γ(n, u) = e^(n·u) − 1,
 //! which bounds (1 + u)^n − 1.
-//! - Sums (MatMul over k, Reduction.sum over n elements): γ(k + 1, 2·u(acc) + 2⁻⁵²)·S +
-//!   u(out)·|e| + η(out). Any order of summation stays within γ(k + 1, u). The factor 2 allows for
-//!   sums that are truncated instead of rounded, as tensor cores may do, and 2⁻⁵² allows for errors
-//!   of the reference itself. For atoms of the body that state that they keep fewer bits of a sum,
-//!   the stated error for k products is added.
+//! - Sums (MatMul over k, Reduction.sum over n elements, `Move.add` as a sum of 2): γ(k + 1,
+//!   2·u(acc) + 2⁻⁵²)·S + u(out)·|e| + η(out). Any order of summation stays within γ(k + 1, u). The
+//!   factor 2 allows for sums that are truncated instead of rounded, as tensor cores may do, and
+//!   2⁻⁵² allows for errors of the reference itself. For atoms of the body that state that they
+//!   keep fewer bits of a sum, the stated error for k products is added.
 //! - Reduction.prod: γ(n + 1, u(out) + 2⁻⁵²)·|e| + η(out).
-//! - Functions that instructions round once (cast, neg, abs, relu, add, sub, mul, div, sqrt, min,
-//!   max): (u(out) + 2⁻⁵²)·|e| + η(out)/2.
-//! - The other functions, which take several instructions: 8·(u(out) + 2⁻⁵²)·|e| + η(out).
+//! - Functions that instructions round once (casts, sqrt, functions of two operands): (u(out) +
+//!   2⁻⁵²)·|e| + η(out).
+//! - The other functions of one operand, which take several instructions: 8·(u(out) + 2⁻⁵²)·|e| +
+//!   η(out).
 //! - If the body implements the function with atoms that state an error: the largest of these
-//!   errors (they hold for rounded results and so include the rounding), and 2⁻⁵²·|e| for the
-//!   reference.
-//! - Moves and Init: the bits must be equal. Integer outputs must be equal, too, except for half a
-//!   unit for casts.
+//!   errors (they hold for rounded results), but at least one rounding u(out)·|e| + η(out), and
+//!   2⁻⁵²·|e| for the reference.
+//! - Moves, Select, Init, neg, abs, relu, and reductions that choose an element or combine bits:
+//!   the results must be equal. Integer outputs must be equal, too, except for half a unit for
+//!   casts.
 //!
 //! If all added numbers are small integers, and accumulator and output can hold S exactly, every
 //! order of summation is exact and no difference is allowed. An integer S alone does not imply

@@ -1,7 +1,8 @@
 //! Computes the results of instructions on stored bits.
 //!
-//! Invariant: this module rounds as the atom's instruction does, and shares no arithmetic with
-//! [`crate::denote`], so that each checks the other.
+//! Invariant: this module rounds as the atom's instruction does, and shares no arithmetic of floats
+//! with [`crate::denote`], so that each checks the other. Only functions of two integers are those
+//! of `denote`.
 //! - One multiply-add per result (k = 1): fused, rounded once to nearest even.
 //! - Tensor cores (k > 1): products are exact; products and accumulator are added in binary64 in
 //!   the order of k; the sum is rounded once to the accumulator's type. The PTX ISA does not

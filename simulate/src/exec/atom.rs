@@ -1,5 +1,6 @@
-//! Executes a leaf with an atom: gathers the atom's tiles from the views of the lanes, computes,
-//! and scatters the results. It also checks the alignment of addresses and counts bank conflicts.
+//! Executes a leaf with an atom: gathers the atom's tiles from the views of the lanes, computes the
+//! bits and the shadows of the results, and scatters them. It also checks the alignment of
+//! addresses, counts bank conflicts, and issues asynchronous MatMuls (`wgmma`).
 
 use super::deviation::Rounds;
 use super::errors::{self, ElementAccess};

@@ -1,7 +1,8 @@
 //! Executes bulk copies (`cp.async.bulk`, with or without a tensor map): a thread issues a copy,
-//! and the async proxy performs it. Elements written to shared memory become visible with the phase
-//! of the mbarrier that counts their bytes. Shared memory that a copy reads may be overwritten
-//! after the issuing thread has waited for the copy's group.
+//! which reads its source at once, and the async proxy performs it. Elements written to shared
+//! memory become visible with the phase of the mbarrier that counts their bytes. Shared memory that
+//! a copy reads may be overwritten, and global memory that it writes may be read, after the issuing
+//! thread has waited for the copy's group.
 
 use super::Runner;
 use super::errors::{self, ElementAccess};

@@ -3,12 +3,15 @@
 //!
 //! The reference is computed when the body begins, from all earlier writes of all threads of the
 //! block, whether or not the reader may see them yet (other code detects races). When the body
-//! ends, every element of the outputs is compared. Pending copies count as complete: their elements
-//! arrive at the wait. For a replicated element of a distributed tensor, every copy is compared.
+//! ends, every element of the outputs is compared. If a pending copy writes an element, the value
+//! that it will write is compared. If several threads hold an element of a distributed tensor, all
+//! of their copies are compared.
 //!
-//! Shadows are compared with the meaning of the shadows at the beginning of the body; they must be
-//! equal up to rounding errors of binary64 ([`Exact::is`]). Values are compared with the meaning of
-//! the values if the kind of spec has a tolerance ([`mod@crate::denote`]).
+//! Each element has two comparisons. The shadow (the value without rounding) must equal the meaning
+//! of the shadows at the beginning of the body, up to rounding errors of binary64 ([`Exact::is`]).
+//! The stored value must equal the meaning of the stored values within the tolerance of the kind of
+//! spec ([`mod@crate::denote`]). The results of a `means` block have no tolerance: only their
+//! shadows are compared, and a stored infinity or NaN is an error if the type can hold the shadow.
 
 use super::pattern::Elements;
 use super::{Counts, Runner, value_text};

@@ -2,8 +2,8 @@
 //! `k = 3, i = 0`.
 //!
 //! The loop variables of the access that failed are known. For the earlier access of a race, only
-//! the number of its statement's execution is known: the block runs again, exactly as before, up to
-//! that execution.
+//! the number of its statement's execution is known. Therefore the cluster runs again, exactly as
+//! before, and the loop variables at this execution are recorded.
 
 use super::converged::{ConvergedSet, Kind};
 use super::{Mode, Runner};

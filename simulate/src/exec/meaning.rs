@@ -4,9 +4,11 @@
 //! All groups read before any of them writes. An operand in memory is one view for the whole group.
 //! Registers belong to a distributed tensor, or to a thread that is a group of its own.
 //!
-//! No thread of a group of several warps is assigned to each element of memory. If an operand is
-//! distributed and the spec works element by element, the owner of the element accesses it;
-//! otherwise the *collective*, an agent of its own, does (see [`crate::state::race`]).
+//! Each access to memory needs an agent, so that races can be found. A group within one warp
+//! accesses memory as that warp. For a group of several warps, the text does not say which thread
+//! accesses an element. If an operand is distributed and the spec works element by element, the
+//! thread that holds the element accesses it; otherwise the *collective*, an agent of its own, does
+//! (see [`crate::state::race`]).
 
 use super::Runner;
 use super::deviation::Rounds;

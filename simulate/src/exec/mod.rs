@@ -5,8 +5,12 @@
 //! as long as no thread waits. Threads that a condition or a loop excludes are inactive until its
 //! end. For a spec of several threads, either all threads of each group must be active or none.
 //!
-//! Invariant: this module computes as instructions do, [`crate::denote`] evaluates meanings, and
-//! the two share no arithmetic; see there.
+//! A leaf with an atom runs in `atom`, a bulk copy in `bulk`, and a leaf without an atom in
+//! `meaning` or `shuffle`. `register_atom` and `single_thread` are fast paths. `sync` executes
+//! synchronization statements, and `check` compares bodies with meanings.
+//!
+//! Invariant: atoms are computed as their instructions do, and [`crate::denote`] evaluates
+//! meanings; the two share no arithmetic of floats; see there.
 
 mod arith;
 mod atom;

@@ -1,5 +1,6 @@
-//! Records the elements of global memory that asynchronous copies use from their issue to their
-//! completion. An access of a thread to such an element in that time is an error.
+//! Records the elements of global memory that asynchronous copies read or write, from their issue
+//! to their completion. In that time, a write to a source and any access to a destination are
+//! errors. Memory that the kernel does not write needs no record.
 
 use super::Runner;
 use super::errors::{self, ElementAccess};

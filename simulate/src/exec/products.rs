@@ -1,5 +1,7 @@
-//! Adds the products of matrices to sums, with an arithmetic that the caller passes: that of an
-//! instruction on values, or that of shadows.
+//! Adds the products of two matrices to sums, element by element: D += A·B in binary64. The caller
+//! passes the function that adds one product to a sum. `arith.rs` passes the multiply-add of an
+//! instruction for the stored values, and `shadow.rs` passes one without rounding for the shadows.
+//! The evaluation of meanings has loops of its own ([`crate::denote`]).
 
 /// Adds products to the sums of each column, in the order of k. There are l batches; `rows` counts
 /// the rows of all batches.

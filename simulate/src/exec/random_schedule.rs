@@ -1,8 +1,8 @@
-//! Draws random schedules: which converged set runs next, where warps diverge, and when
-//! asynchronous copies arrive. A program that is correct under the order of the text only may fail
-//! under them.
+//! Draws random schedules: which converged set runs next, where warps diverge, when bulk copies
+//! arrive, and which lane `.elect()` selects. A program that is correct only under the order of the
+//! text may fail under them.
 //!
-//! Invariant: a schedule depends on the seed and the block only.
+//! Invariant: a schedule depends on the seed and the cluster's first block only.
 
 use super::Runner;
 use super::converged::ConvergedSet;

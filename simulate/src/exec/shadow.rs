@@ -2,7 +2,8 @@
 //! shadows, in binary64, without rounding to any type. See [`crate::state::Value`].
 //!
 //! Shadows of integers stay within their types; a cast from a float to an integer rounds the
-//! shadow.
+//! shadow. A cast between floats keeps the shadow, unless the meaning states the cast or the number
+//! is beyond the range of the type.
 
 use super::products::add_products;
 use crate::denote;

@@ -1,5 +1,5 @@
-//! Executes shuffles (`Shfl`) without an atom: each lane of a group within a warp receives the
-//! registers of another lane.
+//! Executes shuffles (`Shfl`) without an atom: each thread of a group of at most 32 receives the
+//! registers of another thread of the group. It keeps its own if the source does not exist.
 
 use super::Runner;
 use super::arith::source_lane;

@@ -1,10 +1,11 @@
 //! Computes a fused multiply-add with one rounding, for every scalar type.
 //!
-//! For the 16-bit and 8-bit floats the product of two values is exact in binary64, but the sum need
-//! not be, and rounding it twice can go wrong: a sum that binary64 rounds onto a tie is then
-//! rounded the wrong way. The sum is therefore rounded to odd first, which keeps the second
-//! rounding right whenever the first one has two bits more (Boldo and Melquiond, "Emulation of FMA
-//! and correctly rounded sums").
+//! For binary32 and binary64 the host's instruction rounds correctly, and integers are computed
+//! exactly and truncated. For the 16-bit and 8-bit floats the product of two values is exact in
+//! binary64, but the sum need not be, and rounding it twice can go wrong: a sum that binary64
+//! rounds onto a tie is then rounded the wrong way. The sum is therefore rounded to odd first,
+//! which keeps the second rounding right whenever the first one has two bits more (Boldo and
+//! Melquiond, "Emulation of FMA and correctly rounded sums").
 
 use super::{decode_int, encode, truncate};
 use carbyne_ir::scalar::Scalar;

@@ -1,5 +1,5 @@
-//! Describes small binary floating-point formats, such as f16 and e4m3, and rounds numbers in
-//! binary64 into them.
+//! Describes small binary floating-point formats, such as f16 and e4m3, and converts between their
+//! bits and numbers in binary64.
 //!
 //! Invariant: [`Format::encode`] rounds once, to nearest, ties to even, including subnormal
 //! results.

@@ -3,8 +3,9 @@
 //!
 //! A stored element is a `u64` whose low bits are the element. [`decode`] gives its value in
 //! binary64, which is exact for every type except the 64-bit integers; [`encode`] rounds once, to
-//! nearest even. Invariant: `encode(s, decode(s, raw)) == raw` for every `raw` that is not a NaN
-//! (and, for tf32, whose unused low bits are zero).
+//! nearest even. Invariant: `encode(s, decode(s, raw)) == raw` for every `raw` that `decode`
+//! converts exactly, except for NaNs and for infinities of 8-bit floats (and, for tf32, if the
+//! unused low bits are zero).
 //!
 //! 8-bit floats saturate, because the hardware has only saturating conversions
 //! (`cvt.rn.satfinite`); the other floats overflow to infinity. Conversions to integers round to

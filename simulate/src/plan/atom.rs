@@ -1,5 +1,6 @@
 //! Binds atoms to the operands of leaves: maps each element of an atom's tiles to the lane that
-//! holds it and to the element of that lane's view.
+//! holds it and to the element of that lane's view. It also defines [`BoundBulk`], a bulk copy
+//! bound to its operands, which `bulk.rs` creates.
 //!
 //! [`carbyne_atoms::bind`] decides whether an atom implements a leaf, given the values of the
 //! symbols. An atom specifies the elements of each operand by their positions in a tile, for every

@@ -1,5 +1,6 @@
 //! Defines [`Kernel`], a kernel that is ready to run: its statements, views and buffers, and how
-//! each leaf is executed. `plan/lower.rs` creates it, and [`crate::exec`] runs it.
+//! each leaf is executed. `plan/lower.rs` creates it, and [`crate::exec`] runs it. It also names
+//! the elements of buffers in errors: `%As[3,5]`.
 
 use super::atom::{BoundAtom, BoundBulk};
 use super::inverse::Inverse;

@@ -1,12 +1,11 @@
-//! Computes the number of live registers at each leaf, for the report: the registers that a thread
-//! needs there at least.
+//! Computes the number of live registers at each leaf, for the report: the registers of one thread
+//! that live buffers occupy.
 //!
 //! A buffer is live where a later statement may still read a value in it. The analysis goes
 //! backward over the statements, joins branches and iterates loops (Aho, Lam, Sethi, Ullman:
-//! Compilers, Live-Variable Analysis). Each buffer is live as a whole, and the counts are for one
-//! thread. A buffer is dead before a statement that writes all of it without reading it; a spec
-//! with a body is such a statement if its meaning is. Addresses, indices and predicates need
-//! additional registers.
+//! Compilers, Live-Variable Analysis). Each buffer is live as a whole. A buffer is dead before a
+//! statement that writes all of it without reading it; a spec with a body is such a statement if
+//! its meaning is. Addresses, indices and predicates need additional registers.
 
 use super::{How, Kernel, LeafSpec, Node, Reference, Space};
 

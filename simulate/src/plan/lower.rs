@@ -1,5 +1,7 @@
 //! Lowers a kernel of the program to a [`Kernel`] that is ready to run: binds each leaf to an atom
-//! or to its meaning, and refuses kernels that cannot run, with the reason.
+//! or to its meaning, and refuses kernels that cannot run, with the reason. For the kernel and for
+//! each spec with a body, it prepares the comparison with the meaning, or records why there is
+//! none.
 
 use super::atom::{Given, Operands};
 use super::site::{unknown, views_of};

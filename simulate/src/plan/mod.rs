@@ -1,9 +1,14 @@
-//! Prepares a kernel for its run: every index is compiled, every layout tabulated, and every leaf
-//! bound to an atom or to its meaning. Blocks then do only the work that differs between them.
+//! Prepares a kernel for its run: every index is compiled, layouts of at most 65536 elements are
+//! tabulated, and every leaf is bound to an atom or to its meaning. Blocks then do only the work
+//! that differs between them.
 //!
 //! Each kernel is lowered once; the result does not depend on the running block. Lowering refuses
 //! kernels that cannot run, in text order: an open layout, a symbol without a value, an atom that
 //! does not fit its operands, a leaf without a meaning.
+//!
+//! `lower` creates the `kernel`; `storage` places its buffers and creates its `view`s. `cost`
+//! bounds the steps of a block, `rounding` the errors of its results, and `liveness` counts its
+//! registers.
 
 mod atom;
 mod bulk;

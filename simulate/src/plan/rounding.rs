@@ -3,13 +3,13 @@
 //! meaning of a kernel by this bound ([`crate::device`]).
 //!
 //! Every operation on the way to a result rounds to the type of a tensor or of an accumulator. Let
-//! u be the largest unit roundoff of the types of the kernel's computed floats, v that of its sums,
-//! and n the number of operations that may follow each other on one element: executions of leaves
-//! in loops that return to that element, for sums the number of added terms. To first order the
-//! result differs by at most (4·u + 2·v·n + e) of its scale ([`crate::denote::Exact`]). e is the
-//! sum of the errors that approximate instructions state. The factor 4 is for roundings to the
-//! coarsest type: of factors, of probabilities, and of the result; all other roundings are to the
-//! type of sums. The factor 2 is because tensor cores may truncate addends instead of rounding
+//! u be the largest unit roundoff of the types of the kernel's computed floats, v the largest of
+//! its sums, and n the number of operations that may follow each other on one element: executions
+//! of leaves in loops that return to that element, for sums the number of added terms. To first
+//! order the result differs by at most (4·u + 2·v·n + e) of its scale ([`crate::denote::Exact`]). e
+//! is the sum of the errors that approximate instructions state. The factor 4 is for roundings to
+//! the coarsest type: of factors, of probabilities, and of the result; all other roundings are to
+//! the type of sums. The factor 2 is because tensor cores may truncate addends instead of rounding
 //! them.
 
 use super::{BoundOp, How, Kernel, LeafSpec, Node, Source, Space};

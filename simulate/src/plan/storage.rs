@@ -1,5 +1,5 @@
 //! Assigns memory to buffers (in shared memory, byte addresses), and creates the views of tensors
-//! in them.
+//! in them. It also chooses which threads hold a register tensor whose layout is still open.
 
 use super::lower::{Lowering, open};
 use super::site::unknown;

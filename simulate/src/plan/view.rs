@@ -1,9 +1,14 @@
-//! Views of tensors: functions from the number of an element to its offset in a buffer. Leaves
-//! access memory and registers through them.
+//! Defines [`View`], a tensor that is ready for accesses: a function from the number of an element
+//! to its offset in a buffer. Leaves access memory and registers through views.
 //!
 //! Elements are numbered column-major over the modes of all levels (the brackets of a shape such as
-//! `[4].[8,2]`), outermost level first. The elements of a distributed register tensor have no
-//! addresses: (thread, register) pairs own them.
+//! `[4].[8,2]`), and the modes of the outermost level vary fastest. In a partial tile, an element
+//! beyond the end of its tensor has the offset [`OUTSIDE`]: a read of it gives zero, and a write
+//! has no effect.
+//!
+//! A distributed register tensor is spread over the registers of several threads, and its elements
+//! have no offsets. For it, [`Dist`] maps each element to the (thread, register) pairs that hold
+//! it.
 
 use super::{Checked, Site};
 use crate::index::{BadIndex, Env, Index, Sizes};

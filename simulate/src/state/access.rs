@@ -1,5 +1,6 @@
 //! Performs the accesses of a thread to the elements of a view, with all checks: bounds, undefined
-//! elements, pending copies, fences and races.
+//! elements, pending copies, fences, races, bytes of mbarriers, and bytes that another tensor or
+//! another loop iteration wrote last.
 //!
 //! In a partial tile, an element beyond the end of a mode reads as zero and is not written; such an
 //! access touches no memory. The offset of such an element is [`crate::plan::OUTSIDE`].

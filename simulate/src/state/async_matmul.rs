@@ -1,5 +1,6 @@
-//! Tracks asynchronous MatMuls (`wgmma`) from issue to completion. Until then, other accesses to
-//! their registers, and writes to the shared memory that they read, are errors.
+//! Tracks asynchronous MatMuls (`wgmma`) from issue to completion. Until then, accesses to the
+//! registers that they write, and writes to the registers and the shared memory that they read, are
+//! errors. MatMuls with equal shapes may follow each other in one accumulator.
 //!
 //! A MatMul of several warps is one *flight* for each warp. A flight is complete when its warp has
 //! committed its group and waited for the group. Then its registers may be used again, and the

@@ -12,8 +12,8 @@
 //!
 //! When a group of several warps executes a statement by its meaning, no thread is assigned to each
 //! element. Such a statement accesses memory as an additional agent, the block's *collective*. Only
-//! a barrier of all warps concerned orders its accesses with those of a warp. Accesses of the
-//! collective are ordered among themselves, because texts at the tile level may omit barriers.
+//! a barrier of all warps concerned orders its accesses with the accesses of a warp. Accesses of
+//! the collective are ordered among themselves, because texts at the tile level may omit barriers.
 //!
 //! Asynchronous instructions access memory through another *proxy* than threads. They come after
 //! writes of threads only if a proxy fence is between. A second clock contains the knowledge at the

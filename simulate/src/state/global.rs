@@ -1,5 +1,6 @@
 //! Global memory as a block sees it: the caller's tensors before the kernel, and the block's own
-//! writes.
+//! writes. In buffers that the kernel writes, it also records the block's accesses, to detect races
+//! within the block here and races between blocks in [`crate::grid`].
 //!
 //! Blocks do not see each other's writes, because nothing orders blocks. Memory is stored in pages
 //! of [`PAGE`] elements, and inputs are generated when they are read, so large problems need little
@@ -7,7 +8,7 @@
 
 use super::Who;
 use super::pending_global::{PendingUses, USES_BYTES};
-use super::race::{LastWrite, Shadow};
+use super::race::{History, LastWrite};
 use super::shared::Denied;
 use super::value::{Shadows, Value};
 use crate::inputs::Initial;
@@ -211,7 +212,7 @@ pub(crate) struct Page {
     /// The written elements.
     pub written: Written,
     /// The accesses.
-    pub shadow: Shadow,
+    pub history: History,
     /// The accumulations, in order, into elements that the block has not accessed in other ways
     /// since. The previous values of these elements depend on other blocks, too.
     pub sums: BTreeMap<usize, Sum>,
@@ -231,7 +232,7 @@ pub(crate) struct Sum {
 impl Page {
     /// The statement of a read of an element, if any.
     pub(crate) fn any_read(&self, i: usize) -> Option<u32> {
-        self.shadow.any_read(i).or_else(|| self.copied.get(&i).copied())
+        self.history.any_read(i).or_else(|| self.copied.get(&i).copied())
     }
 
     /// The accumulations into an element that the block has not accessed in other ways.
@@ -286,11 +287,12 @@ impl<'m> BlockGlobal<'m> {
         let page = match self.pages.entry(at as u64 / PAGE as u64) {
             Entry::Occupied(page) => page.into_mut(),
             Entry::Vacant(place) => {
-                let shadow = Shadow::new(PAGE, agents);
+                let history = History::new(PAGE, agents);
                 let written = Written::new(self.memory.shadows);
-                let bytes = shadow.bytes() + size_of::<Page>() + written.shadows.bytes();
+                let bytes = history.bytes() + size_of::<Page>() + written.shadows.bytes();
                 *room = room.checked_sub(bytes).ok_or(Denied::TooMuch)?;
-                let page = Page { written, shadow, sums: BTreeMap::new(), copied: BTreeMap::new() };
+                let page =
+                    Page { written, history, sums: BTreeMap::new(), copied: BTreeMap::new() };
                 place.insert(Box::new(page))
             }
         };
@@ -312,9 +314,9 @@ impl<'m> BlockGlobal<'m> {
             self.pending_uses.before_read(at)?;
         }
         let (page, room, i) = self.page(at)?;
-        let before = page.shadow.bytes();
-        page.shadow.read(i, who).map_err(Denied::Clash)?;
-        *room = room.checked_sub(page.shadow.bytes() - before).ok_or(Denied::TooMuch)?;
+        let before = page.history.bytes();
+        page.history.read(i, who).map_err(Denied::Clash)?;
+        *room = room.checked_sub(page.history.bytes() - before).ok_or(Denied::TooMuch)?;
         match page.written.get(i) {
             Some(value) => Ok(Some(value)),
             None => Ok(self.memory.read(at)),
@@ -327,7 +329,7 @@ impl<'m> BlockGlobal<'m> {
         if self.tracked {
             self.pending_uses.before_read(at)?;
             let (page, _, i) = self.page(at)?;
-            page.shadow.before_read(i, who).map_err(Denied::Clash)?;
+            page.history.before_read(i, who).map_err(Denied::Clash)?;
             page.copied.insert(i, who.site);
         }
         Ok(self.peek(at))
@@ -340,15 +342,15 @@ impl<'m> BlockGlobal<'m> {
             self.pending_uses.before_write(at, None, who)?;
         }
         let (page, _, i) = self.page(at)?;
-        if let Some(neighbor) = page.shadow.neighbor(i, who) {
+        if let Some(neighbor) = page.history.neighbor(i, who) {
             if page.written.get(i).is_none_or(|there| there.bits != value.bits) {
                 return Err(Denied::Overlap(neighbor));
             }
-            page.shadow.write(i, who).map_err(Denied::Clash)?;
+            page.history.write(i, who).map_err(Denied::Clash)?;
             self.repeated.insert(who.site);
             return Ok(());
         }
-        page.shadow.write(i, who).map_err(Denied::Clash)?;
+        page.history.write(i, who).map_err(Denied::Clash)?;
         page.sums.remove(&i);
         page.written.set(i, value);
         Ok(())
@@ -369,9 +371,9 @@ impl<'m> BlockGlobal<'m> {
             self.pending_uses.before_write(at, Some(op), who)?;
         }
         let (page, room, i) = self.page(at)?;
-        let before = page.shadow.bytes();
-        page.shadow.accumulate(i, op, who).map_err(Denied::Clash)?;
-        let grown = page.shadow.bytes() - before + size_of::<Sum>();
+        let before = page.history.bytes();
+        page.history.accumulate(i, op, who).map_err(Denied::Clash)?;
+        let grown = page.history.bytes() - before + size_of::<Sum>();
         *room = room.checked_sub(grown).ok_or(Denied::TooMuch)?;
         let is_written = page.written.has(i);
         let old = page.written.get(i).or_else(|| memory.read(at));
@@ -399,7 +401,7 @@ impl<'m> BlockGlobal<'m> {
     pub(crate) fn end_read(&mut self, at: i64, who: &Who) {
         self.pending_uses.end_read(at, None);
         if let Some(page) = self.pages.get_mut(&(at as u64 / PAGE as u64)) {
-            page.shadow.end_reads(&[(at as usize % PAGE) as u32], who, false);
+            page.history.end_reads(&[(at as usize % PAGE) as u32], who, false);
         }
     }
 
@@ -428,14 +430,14 @@ impl<'m> BlockGlobal<'m> {
         let adds = self.pending_uses.end_write(at);
         let Some(page) = self.pages.get_mut(&(at as u64 / PAGE as u64)) else { return };
         let i = at as usize % PAGE;
-        match (adds, page.shadow.last_write(i)) {
+        match (adds, page.history.last_write(i)) {
             (None, Some(last)) => {
                 let mut write = LastWrite::by(who).of_copy();
                 write.site = last.site;
-                page.shadow.note_write(i, write);
+                page.history.note_write(i, write);
             }
             (None, None) => {}
-            (Some(op), _) => page.shadow.note_sum(i, op, who),
+            (Some(op), _) => page.history.note_sum(i, op, who),
         }
     }
 
@@ -454,7 +456,7 @@ impl<'m> BlockGlobal<'m> {
     /// The last write of the scalar at an offset.
     pub(crate) fn writer(&self, at: i64) -> Option<LastWrite> {
         let page = self.pages.get(&(u64::try_from(at).ok()? / PAGE as u64))?;
-        page.shadow.last_write(at as usize % PAGE)
+        page.history.last_write(at as usize % PAGE)
     }
 
     /// The pages in order.

@@ -1,4 +1,4 @@
-//! Queues of groups of asynchronous work: those of a thread for copies, those of a warp for
+//! Queues of groups of asynchronous work: each thread has one for its copies, each warp one for its
 //! `wgmma`. A commit closes a group; a wait returns when at most a given number of groups remain.
 
 use std::collections::VecDeque;

@@ -1,9 +1,14 @@
-//! The state of a block while it runs: registers, shared memory, global memory, and pending copies.
+//! The state of a block while it runs: registers, shared memory, global memory, mbarriers, and the
+//! asynchronous copies and MatMuls that are not complete.
 //!
 //! Statements are executed one after the other, and each reads the writes of earlier ones. This is
 //! one of many orders; [`race`] checks that the order does not matter. A conflicting access that is
 //! not ordered after an earlier access of another thread is an error. Therefore a program that runs
 //! without an error computes the same results under every schedule of its threads.
+//!
+//! `access` is the entrance for accesses to all memories. `registers`, `shared` and `global` store
+//! values. `clock`, `race` and `reads` decide which accesses are ordered. `mbarrier`, `groups`,
+//! `pending_global` and `async_matmul` track asynchronous work.
 
 mod access;
 mod accumulators;

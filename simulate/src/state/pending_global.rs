@@ -1,10 +1,11 @@
-//! Records which elements of global memory pending asynchronous copies read or write, so that
-//! another access to them is reported.
+//! Records which elements of global memory pending asynchronous copies read or write, so that an
+//! access that conflicts with a copy is reported.
 //!
 //! From its issue to its completion, a copy may read its source, and its destination is not yet
 //! valid (PTX ISA, Data Movement and Conversion Instructions: Asynchronous copy, Completion
-//! Mechanisms). Therefore the number of pending reads and writes is stored for each element. Memory
-//! that a kernel does not write is not tracked.
+//! Mechanisms). So a source may be read but not written, and a destination neither. The number of
+//! pending reads and writes is stored for each element. Memory that a kernel does not write is not
+//! tracked.
 
 use super::clock::{MANY, Who};
 use super::groups::Content;

@@ -112,8 +112,8 @@ impl LastWrite {
     }
 }
 
-/// The accesses to some granules of memory.
-pub(crate) struct Shadow {
+/// The last accesses to each of some granules of memory.
+pub(crate) struct History {
     agents: usize,
     writes: Vec<LastWrite>,
     reads: LastReads,
@@ -124,12 +124,12 @@ pub(crate) struct Shadow {
     overwritten: Vec<(u32, LastWrite)>,
 }
 
-impl Shadow {
+impl History {
     /// No accesses.
     pub(crate) fn new(granules: usize, agents: usize) -> Self {
         let writes = vec![LastWrite::default(); granules];
         let (reads, sums) = (LastReads::new(agents), Vec::new());
-        Shadow { agents, writes, reads, sums, overwritten: Vec::new() }
+        History { agents, writes, reads, sums, overwritten: Vec::new() }
     }
 
     #[inline]
@@ -187,7 +187,7 @@ impl Shadow {
     }
 
     /// Whether a write of a granule comes after all previous accesses to it; `known` as in
-    /// [`Shadow::is_readable`].
+    /// [`History::is_readable`].
     #[inline]
     pub(crate) fn is_writable(&mut self, granule: usize, who: &Who, known: &mut LastWrite) -> bool {
         self.is_readable(granule, std::slice::from_ref(who), known)
@@ -323,14 +323,14 @@ mod tests {
     /// Three warps and one granule; every access is a separate execution.
     struct World {
         clocks: Clocks,
-        shadow: Shadow,
+        history: History,
         serial: u32,
     }
 
     fn world() -> World {
         let clocks = Clocks::new(1, 96, 0);
-        let shadow = Shadow::new(1, clocks.n_readers());
-        World { clocks, shadow, serial: 0 }
+        let history = History::new(1, clocks.n_readers());
+        World { clocks, history, serial: 0 }
     }
 
     impl World {
@@ -342,11 +342,11 @@ mod tests {
         }
         fn write(&mut self, thread: u16) -> Result<(), Clash> {
             let who = self.who(thread);
-            self.shadow.write(0, &who)
+            self.history.write(0, &who)
         }
         fn read(&mut self, thread: u16) -> Result<(), Clash> {
             let who = self.who(thread);
-            self.shadow.read(0, &who)
+            self.history.read(0, &who)
         }
         fn barrier(&mut self, warps: &[usize]) {
             let parts: Vec<Part> =
@@ -378,7 +378,7 @@ mod tests {
         let mut w = world();
         let sum = |w: &mut World, op, thread| {
             let who = w.who(thread);
-            w.shadow.accumulate(0, op, &who)
+            w.history.accumulate(0, op, &who)
         };
         w.write(0).unwrap();
         assert!(sum(&mut w, Add, 32).is_err(), "nothing orders it with the write");
@@ -461,7 +461,7 @@ mod tests {
         let read = |w: &mut World| {
             let mut who = w.who(32);
             who.proxy = Proxy::Async;
-            w.shadow.read(0, &who)
+            w.history.read(0, &who)
         };
         w.write(3).unwrap();
         w.barrier(&both);
@@ -486,10 +486,10 @@ mod tests {
         let mut w = world();
         let all: Vec<u16> = (0..96).collect();
         let who = w.clocks.group(0, &all, 1, 1);
-        w.shadow.write(0, &who).unwrap();
+        w.history.write(0, &who).unwrap();
         assert!(w.read(0).is_err());
         let again = w.clocks.group(0, &all, 2, 9);
-        assert!(w.shadow.read(0, &again).is_ok(), "its own parts are in step");
+        assert!(w.history.read(0, &again).is_ok(), "its own parts are in step");
         w.barrier(&[0, 1, 2]);
         w.read(0).unwrap();
     }
@@ -554,7 +554,7 @@ mod tests {
         let mut counts = [[0u32; 2]; 3];
         for _ in 0..3000 {
             let mut clocks = Clocks::new(1, 64, 0);
-            let mut shadow = Shadow::new(N, clocks.n_readers());
+            let mut history = History::new(N, clocks.n_readers());
             let mut referee = Referee::default();
             for serial in 1..24u32 {
                 let warps = [below(2), below(2)];
@@ -599,9 +599,9 @@ mod tests {
                         }
                         let allowed = referee.allows(granule, does, who);
                         let (found, kind) = match does {
-                            Does::Read => (shadow.read(granule, who), 0),
-                            Does::Write => (shadow.write(granule, who), 1),
-                            Does::Sum(op) => (shadow.accumulate(granule, op, who), 2),
+                            Does::Read => (history.read(granule, who), 0),
+                            Does::Write => (history.write(granule, who), 1),
+                            Does::Sum(op) => (history.accumulate(granule, op, who), 2),
                         };
                         assert_eq!(found.is_ok(), allowed, "{does:?} {granule} {found:?}");
                         counts[kind][usize::from(allowed)] += 1;

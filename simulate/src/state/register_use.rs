@@ -1,6 +1,9 @@
-//! Checks accesses to registers that asynchronous MatMuls (`wgmma`) use. No other instruction may
-//! access the registers of a pending MatMul, and a MatMul may use registers that other instructions
-//! accessed only after a `wgmma.fence`.
+//! Checks the accesses to one register of one thread that asynchronous MatMuls (`wgmma`) also use.
+//!
+//! An ordinary instruction may not access a register that a pending MatMul writes, and may not
+//! write a register that a pending MatMul reads. A MatMul may use a register that an ordinary
+//! instruction has accessed only after a `wgmma.fence`. It may use a register that another pending
+//! MatMul writes only if both accumulators have the same shape.
 
 use super::async_matmul::Flights;
 use super::clock::Who;

@@ -1,9 +1,9 @@
 //! The registers of a block: every thread has its own copy of a register buffer.
 //!
-//! Asynchronous MatMuls (`wgmma`) read and write registers until a wait. Until then, no other
-//! instruction may access the registers, and a MatMul may use registers that other instructions
-//! accessed only after a fence. In a kernel with such MatMuls, the last access of every register is
-//! stored, together with pending MatMuls that use it.
+//! Asynchronous MatMuls (`wgmma`) read and write registers until a wait. `register_use` has the
+//! rules for other accesses to these registers. In a kernel with such MatMuls, every register
+//! therefore has a record of its last ordinary access and of the MatMuls that use it.
+//! `accumulators` stores the accumulators of consecutive MatMuls as whole tiles.
 
 use super::accumulators::{Accumulator, HeldAccumulator};
 use super::async_matmul::Flights;

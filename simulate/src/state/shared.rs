@@ -1,13 +1,15 @@
 //! The shared memory of a block: its bytes, their states, and the accesses to them.
 //!
-//! A byte is undefined, defined, or *pending*: the destination of an asynchronous copy without a
-//! completed wait. Pending bytes may be neither read nor written. Scalars smaller than a byte share
-//! the state of their byte.
+//! A byte is undefined, defined, *pending* (the destination of an asynchronous copy without a
+//! completed wait), or part of an mbarrier. Pending bytes may be neither read nor written. Scalars
+//! smaller than a byte share the state of their byte. Each granule also has its shadow, its history
+//! for the race detector, the number of asynchronous instructions that still read it, and the
+//! tensor and loop iteration that wrote it last.
 
 mod tile;
 
 use super::Who;
-use super::race::{LastWrite, Shadow};
+use super::race::{History, LastWrite};
 use super::value::{Shadows, Value};
 use crate::num::decode;
 use crate::plan::{SharedBuffer, SharedPlan};
@@ -30,7 +32,7 @@ pub(crate) struct Shared {
     /// The future contents of pending bytes.
     coming: Vec<u8>,
     states: Vec<State>,
-    shadow: Shadow,
+    history: History,
     /// The binary logarithm of the number of bytes of a granule.
     granule: u32,
     /// For each granule, the number of asynchronous instructions that read it, and the statement of
@@ -116,7 +118,7 @@ impl Shared {
             bytes: vec![0; plan.size],
             coming: vec![0; plan.size],
             states: vec![State::Undefined; plan.size],
-            shadow: Shadow::new(granules, agents),
+            history: History::new(granules, agents),
             granule,
             busy: Vec::new(),
             repeated: BTreeSet::new(),
@@ -167,7 +169,7 @@ impl Shared {
         let Some(granule) = self.span(buffer, byte).find(|g| self.owners[*g] != owner) else {
             return Ok(());
         };
-        let site = self.shadow.last_write(granule).map_or(0, |w| w.site);
+        let site = self.history.last_write(granule).map_or(0, |w| w.site);
         Err(match self.owners[granule].buffer == owner.buffer {
             true => Denied::Earlier(site),
             false => Denied::Other(site),
@@ -233,7 +235,7 @@ impl Shared {
             let (n, _) = &mut self.busy[*g as usize];
             *n = n.saturating_sub(1);
         }
-        self.shadow.end_reads(granules, who, of_warp);
+        self.history.end_reads(granules, who, of_warp);
     }
 
     /// The byte address of a scalar and its first bit there; none outside of the buffer.
@@ -305,7 +307,7 @@ impl Shared {
         let granules = self.span(buffer, byte);
         for (i, who) in whos.iter().enumerate() {
             for granule in granules.clone() {
-                let clash = self.shadow.before_read(granule, who);
+                let clash = self.history.before_read(granule, who);
                 clash.map_err(|clash| (who, Denied::Clash(clash)))?;
             }
             if i == 0 {
@@ -314,7 +316,7 @@ impl Shared {
         }
         let (first, last) = granules.into_inner();
         let all: [u32; 8] = std::array::from_fn(|i| (first + i) as u32);
-        self.shadow.note_reads(&all[..=last - first], whos);
+        self.history.note_reads(&all[..=last - first], whos);
         Ok(self.value(buffer, byte, Self::load(&self.bytes, byte, bit, buffer.bits)))
     }
 
@@ -335,7 +337,7 @@ impl Shared {
     }
 
     fn pending(&self, byte: usize) -> Denied {
-        Denied::Pending(self.shadow.last_write(byte >> self.granule).map_or(0, |w| w.site))
+        Denied::Pending(self.history.last_write(byte >> self.granule).map_or(0, |w| w.site))
     }
 
     /// Writes an element. With `later`, an asynchronous copy writes it, and the caller stores the
@@ -351,13 +353,13 @@ impl Shared {
     ) -> Result<Option<Pending>, Denied> {
         let (byte, bit) = Self::address(buffer, at).ok_or(Denied::Outside)?;
         let n = buffer.bits.div_ceil(8) as usize;
-        if let Some(neighbor) = self.shadow.neighbor(byte >> self.granule, who) {
+        if let Some(neighbor) = self.history.neighbor(byte >> self.granule, who) {
             let from = if later { &self.coming } else { &self.bytes };
             if Self::load(from, byte, bit, buffer.bits) != value.bits {
                 return Err(Denied::Overlap(neighbor));
             }
             for granule in self.span(buffer, byte) {
-                self.shadow.write(granule, who).map_err(Denied::Clash)?;
+                self.history.write(granule, who).map_err(Denied::Clash)?;
             }
             self.repeated.insert(who.site);
             return Ok(None);
@@ -369,9 +371,9 @@ impl Shared {
             return Err(Denied::Busy(*site));
         }
         // Several elements of less than a byte are written at once.
-        let beside = buffer.bits < 8 && self.shadow.itself(byte >> self.granule, who);
+        let beside = buffer.bits < 8 && self.history.itself(byte >> self.granule, who);
         for granule in granules {
-            self.shadow.write(granule, who).map_err(Denied::Clash)?;
+            self.history.write(granule, who).map_err(Denied::Clash)?;
         }
         let states = &mut self.states[byte..byte + n];
         if later && beside && states.contains(&State::Pending) {
@@ -417,7 +419,7 @@ impl Shared {
             return Err(Denied::Busy(*site));
         }
         for granule in granules {
-            self.shadow.accumulate(granule, op, who).map_err(Denied::Clash)?;
+            self.history.accumulate(granule, op, who).map_err(Denied::Clash)?;
         }
         for state in &self.states[byte..byte + n] {
             match state {
@@ -442,7 +444,7 @@ impl Shared {
         self.bytes[from..to].copy_from_slice(&self.coming[from..to]);
         self.states[from..to].fill(State::Defined);
         for granule in from >> self.granule..=(to - 1) >> self.granule {
-            self.shadow.note_write(granule, write);
+            self.history.note_write(granule, write);
         }
     }
 
@@ -462,7 +464,7 @@ impl Shared {
     /// The last write of an element.
     pub(crate) fn writer(&self, buffer: &SharedBuffer, at: i64) -> Option<LastWrite> {
         let (byte, _) = Self::address(buffer, at)?;
-        self.shadow.last_write(byte >> self.granule)
+        self.history.last_write(byte >> self.granule)
     }
 }
 

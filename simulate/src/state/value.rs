@@ -1,11 +1,12 @@
 //! Elements as the simulator keeps them: the stored bits and the *shadow*. With the shadow, a wrong
-//! algorithm can be told from rounding.
+//! algorithm can be told from rounding. [`Value`] is one element, [`Tile`] a sequence of elements.
 //!
-//! The shadow is the element without any rounding: every operation computes the shadow of its
-//! result from the shadows of its operands, in binary64. Casts between floats restrict it to the
-//! range of their type. The shadow of an element from the caller is its number. When bits are read
-//! as another type than they were written, the shadow starts again from the number. Integers and
-//! booleans also have shadows, to detect comparisons and casts whose result rounding has changed.
+//! The shadow is the element without rounding to its type: every operation computes the shadow of
+//! its result from the shadows of its operands, in binary64. A cast between floats rounds the
+//! shadow if the meaning states the cast; any other one only restricts it to the range of the type.
+//! The shadow of an element from the caller is its number. When bits are read as another type than
+//! they were written, the shadow starts again from the number. Integers and booleans also have
+//! shadows, to detect comparisons and casts whose result rounding has changed.
 
 use crate::num::decode;
 use crate::plan::Literal;

@@ -1,6 +1,8 @@
 //! Tests that every atom computes the meaning of its spec, on random data, and that replacing an
 //! operand's layout by another is always detected. A wrong row of the atom table is found this way.
-//! Both tests use a random architecture, or all architectures with the atom.
+//! Both tests use a random architecture, or all architectures with the atom. Other tests are about
+//! bulk copies, shuffles, and synchronization statements: the program that exercises a statement
+//! passes, and fails without the statement.
 //!
 //! An atom's probe places operands as the atom needs them, and runs the atom as the body of the
 //! spec that it implements; the simulator compares the two.

@@ -1,6 +1,6 @@
 //! Tests distributed shared memory: threads of a cluster read and write each other's shared memory.
 //! The barrier of one block, or a relaxed arrival at the cluster's barrier, does not order these
-//! accesses.
+//! accesses. A block may not end before the others have accessed its memory.
 
 use crate::support::program;
 use carbyne_atoms::{Arch, AtomTable};

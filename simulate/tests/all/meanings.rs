@@ -1,5 +1,6 @@
 //! Tests the meanings of generic specs (`means` blocks), and the comparison of bodies with them
 //! without rounding: other algorithms for the same result pass, a single lost product is found.
+//! Also tests the comparison with a parent (the program before an edit).
 
 use crate::support::{bad, good, program, run};
 use carbyne_atoms::{Arch, AtomTable};

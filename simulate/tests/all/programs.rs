@@ -1,5 +1,6 @@
 //! Tests small programs with barriers, roles, loops, copies and atoms: correct ones, and wrong ones
-//! with the code of each error.
+//! with the code of each error. Also tests the limits of a run, and programs at the tile level and
+//! the kernel level.
 
 use crate::support::{bad, bad_with, good, run, unverified};
 use carbyne_ir::diag::Code;

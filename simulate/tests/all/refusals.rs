@@ -1,6 +1,8 @@
 //! Tests that programs which cannot be executed are refused with the reason: an atom that does not
 //! fit its operands, threads without a common meaning, a symbol without a value. Also tests that
-//! results are deterministic.
+//! results are deterministic, that threads and a collective (a group of several warps that executes
+//! a spec by its meaning) need barriers between them, and that the report lists the bodies that
+//! were not compared.
 
 use crate::support::{bad, bad_with, good, run, unverified};
 use carbyne_ir::diag::Code;

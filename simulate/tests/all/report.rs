@@ -1,4 +1,5 @@
-//! Tests the counts and deviations in reports, on programs small enough to count by hand.
+//! Tests the counts and deviations in reports, on programs small enough to count by hand: rounding,
+//! bytes, sectors, live registers, synchronizations. Also tests which blocks a sample contains.
 
 use crate::support::{good, run};
 use carbyne_ir::diag::Code;

@@ -1,4 +1,5 @@
-//! Operations drawn at random, all of which are well formed.
+//! Proptest strategies that draw random operations of TEIR (the Tiled Execution IR). All drawn
+//! operations are well formed.
 
 use carbyne_ir::testing;
 use carbyne_teir::{

@@ -1,4 +1,6 @@
-//! The examples: each computes what its schedule does, and is printed for two architectures.
+//! Tests the operations under `teir/examples`: each is lowered in both ways, decomposed and printed
+//! for two architectures, and its results equal the results of the operation. A file has the
+//! expected program of one of them.
 
 use crate::lowering::Lower;
 use carbyne_embed::{Arch, AtomTable, cuda};

@@ -1,4 +1,6 @@
-//! Programs compute what their operations do, as they are lowered and as they are decomposed.
+//! Tests lowered programs: each computes the results of its operation, as it was lowered and after
+//! it was decomposed, for random schedules and for special ones. Also tests the operations that
+//! cannot be lowered.
 
 use crate::draw;
 use carbyne_embed::{Arch, AtomTable};

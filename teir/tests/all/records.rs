@@ -1,4 +1,5 @@
-//! Operations from and to JSON and the short text.
+//! Tests that operations are written to JSON and to the short text and read back unchanged, and
+//! that errors in either form name their line or field.
 
 use crate::draw;
 use carbyne_teir::{Code, Operation};

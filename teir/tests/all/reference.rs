@@ -1,4 +1,5 @@
-//! The executor, beside an einsum that knows of no schedule.
+//! Tests the executor of operations: it computes the results of an einsum (a sum of products over
+//! indices) that knows nothing of schedules. Also tests its limits and the checks of its tensors.
 
 use crate::draw;
 use carbyne_teir::{

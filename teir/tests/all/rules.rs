@@ -1,4 +1,5 @@
-//! Each violation has its code, its place, and what mends it.
+//! Tests the checks of operations: each violation has its code and its place, and a help that
+//! corrects the operation.
 
 use carbyne_teir::{Code, Field, Operation, Place, Violation, lower};
 use std::collections::BTreeSet;

@@ -1,6 +1,8 @@
 //! Calculator operations on layouts as functions: composition, inverses, complement, null space.
+//! `solve` and `unify` find a layout from equations between layouts.
 //!
-//! Invariant: an answer is exactly the function in the operation's description.
+//! Invariant: an answer is exactly the function in the operation's description; otherwise the
+//! operation fails.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, on_domain, op};

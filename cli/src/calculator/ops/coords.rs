@@ -1,8 +1,10 @@
 //! Calculator operations that evaluate a layout: the offset of a coordinate, the coordinate of an
-//! index, slices, lists of all offsets.
+//! index, lists of all offsets. Others take the modes that a coordinate leaves open (`slice`) or
+//! fixes (`dice`), or give a layout another shape.
 //!
-//! Invariant: no list has more than [`MAX_VALUES`] offsets, and no list visits more than
-//! [`MAX_STEPS`] leaves of the layout, so that a large layout neither hangs nor fills the memory.
+//! Invariant: no list has more than [`MAX_VALUES`] offsets, and the number of offsets times the
+//! number of leaves is at most [`MAX_STEPS`], so that a large layout neither hangs nor fills the
+//! memory.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, on_domain, op};

@@ -1,6 +1,6 @@
 //! Calculator operations that select, replace, group and merge modes of a layout.
 //!
-//! Invariant: no operation here changes the index of a remaining leaf coordinate.
+//! Invariant: a coordinate that remains in the result has the same offset as before.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, on_domain, op};

@@ -1,7 +1,8 @@
-//! Calculator operations that divide a layout into tiles, or repeat a layout as a tile (products).
+//! Calculator operations that divide a layout into tiles, or repeat a layout as a tile (products),
+//! and thread-value layouts of a tile from layouts of threads and of values.
 //!
-//! Invariant: a tiler in brackets applies by mode; a layout applies to the whole as a
-//! one-dimensional function.
+//! Invariant: a tiler in brackets, `[4, 8]`, has an entry for each mode; a layout as the tiler
+//! divides the whole as a one-dimensional function.
 
 use crate::calculator::operation::{Operation, Param, on_domain, op};
 use crate::calculator::value::{Kind, Layout, Value};

@@ -1,6 +1,9 @@
-//! Calculator operations on tuples of integers, such as shapes without strides.
+//! Calculator operations on numbers and on tuples of integers, such as shapes without strides:
+//! products, quotients, compact strides, and the relations of two shapes (`compatible`,
+//! `congruent`). Only `domain_distribute` makes a layout.
 //!
-//! Invariant: tuples are column-major. Only `domain_distribute` makes a layout.
+//! Invariant: operations that need an order of modes take the first mode as the fastest, unless
+//! their name says `row_major`.
 
 use crate::calculator::operation::{Operation, Param, op};
 use crate::calculator::value::{Kind, Layout, Value};

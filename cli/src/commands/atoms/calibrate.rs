@@ -1,15 +1,18 @@
-//! `carbyne atoms calibrate --device`: measures the cycles of atoms on a GPU, for the cost model.
+//! `carbyne atoms calibrate --device`: measures the cycles of atoms on a GPU, for the cost model,
+//! and writes them to a file of costs.
 //!
 //! An atom is executed on its own results (`carbyne_atoms::probe::chain`). One warp gives the
-//! cycles to completion; a multiprocessor full of warps gives the cycles to issue. Two kernels with
-//! chains of different lengths are timed. Their difference counts, so the time around the chain
-//! cancels out. All operands are ones.
+//! cycles to completion; a multiprocessor full of warps gives the cycles to issue. For each of the
+//! two, kernels with chains of two lengths are timed. Their difference counts, so the time around
+//! the chain cancels out. All operands are ones.
 //!
-//! An atom is not measured in three cases:
+//! An atom that has no chain, or whose longer chain takes no longer, is not measured, and the
+//! reason is printed. Three more cases are:
 //!
 //! - The machine code of the longer chain shows that the compiler folded the chain.
 //! - The architecture emulates the atom. Then work that depends only on the factors is done once.
-//! - The chain of a sequence has reached zero, infinity or NaN, for which it may take another path.
+//! - The chain of a sequence (an atom of several instructions) has reached zero, infinity or NaN,
+//!   for which it may take another path.
 
 use super::compile::{compile_text, outside};
 use super::fastest_launch::fastest_cycles;

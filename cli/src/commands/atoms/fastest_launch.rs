@@ -1,5 +1,5 @@
 //! Computes the cycles that a kernel takes from the clock values that its warps have written. The
-//! result is that of the median block in the fastest of several launches.
+//! result is the time of the median block in the fastest of several launches.
 
 use carbyne_ir::scalar::Scalar;
 use carbyne_launch::{Buffer, Fallible};

@@ -1,5 +1,6 @@
-//! `carbyne atoms`: lists and shows the atoms of an architecture. Its subcommands compile them,
-//! verify them on a GPU, and measure their cycles.
+//! `carbyne atoms`: lists and shows the atoms of an architecture. Its subcommands compile their
+//! probes (`compile`), verify them on a GPU (`verify`), and measure their cycles (`calibrate`,
+//! `machine`).
 
 #[cfg(feature = "gpu")]
 mod calibrate;

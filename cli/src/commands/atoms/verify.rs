@@ -3,7 +3,9 @@
 //!
 //! An atom is executed with the code of every architecture that has the atom: as machine code if
 //! the GPU runs that, otherwise as PTX, which the driver compiles for the GPU.
-//! `carbyne_simulate::conformance` makes the inputs and compares the results.
+//! `carbyne_simulate::conformance` makes the inputs and compares the results. Guard bytes after
+//! each tensor detect writes beyond its end. `--corrupt` gives the simulator one wrong atom, to
+//! test that the comparison reports it.
 
 use super::compile::{compile_text, compiled, outside, prebuilt};
 use super::probes::{Batch, Probed, Probes, Variant};

@@ -1,4 +1,5 @@
-//! Decomposes and compiles many texts in parallel, for commands that measure many kernels.
+//! Decomposes and compiles many texts in parallel, and proves that their accesses are ordered, for
+//! commands that measure many kernels.
 
 use crate::failure::{Failure, Source};
 use crate::tuned::{self, Notes, Tuning};

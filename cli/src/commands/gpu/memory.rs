@@ -1,5 +1,5 @@
 //! Allocates the tensors of a program in GPU memory, and loads its kernels with their launch
-//! arguments. Bytes after each tensor detect kernels that write beyond its end.
+//! arguments. Guard bytes after each tensor detect kernels that write beyond its end.
 
 use super::Built;
 use carbyne_codegen::{CudaKernel, Param};

@@ -1,8 +1,8 @@
 //! Runs a program on a GPU: decompose, compile or load, launch, compare, time.
 //!
 //! The kernels run in text order; each reads the results of the earlier ones. A kernel is compared
-//! after its first launch and timed afterwards, because further launches may change tensors that it
-//! adds to.
+//! with the results of its first launch and timed afterwards, because further launches may change
+//! tensors that it adds to. Guard bytes after each tensor detect kernels that write beyond its end.
 
 use super::report::{self, Ran};
 use super::{Diagnostic, elsewhere};

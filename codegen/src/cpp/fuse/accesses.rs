@@ -1,5 +1,6 @@
 //! Collects the accesses of a thread's C++ statements: elements of its registers, and memory by the
-//! name of the pointer. By these accesses `fuse` decides which statements may change their order.
+//! name of the pointer. By these accesses `fuse` decides which statements may change their order. A
+//! statement whose accesses are not known takes no part in fusing.
 
 use crate::cpp::ast::{Assign, Binary, Expr, Piece, Pointer, Stmt, StmtKind, Unary, Word};
 use std::collections::HashMap;

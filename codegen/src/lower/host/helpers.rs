@@ -1,5 +1,5 @@
-//! The headers and C++ helper functions that the host functions need, such as the one that encodes
-//! a tensor map. Their text depends at most on whether a kernel has tensor maps.
+//! The headers and C++ helper functions that the host functions need, such as a function that
+//! encodes a tensor map. Their text depends at most on whether a kernel has tensor maps.
 
 use crate::cpp::ast::Item;
 use crate::lower::cuda_kernel::{CudaKernel, Param, Parts};

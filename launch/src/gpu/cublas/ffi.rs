@@ -4,7 +4,7 @@
 //! `cudarc` also binds them, but its loader takes no path, and panics if a library or a function is
 //! missing.
 //!
-//! Signatures and numbers are those of `cublas_api.h`, `cublasLt.h` and `library_types.h` of CUDA
+//! Signatures and numbers come from `cublas_api.h`, `cublasLt.h` and `library_types.h` of CUDA
 //! 13.0. The functions that are called here are unchanged since CUDA 11.8. Enums are 32-bit
 //! integers in C.
 //!

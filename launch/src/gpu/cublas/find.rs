@@ -2,8 +2,8 @@
 //!
 //! If `CARBYNE_CUBLAS` is set, only the file or folder that it names is used. Otherwise the order
 //! is: the toolkit at `CUDA_PATH` or `CUDA_HOME`; `/usr/local/cuda`; NVIDIA's wheels in the Python
-//! environment of `VIRTUAL_ENV`, or of the first `python3` on `PATH`; the library that the dynamic
-//! loader finds by name. `libcublasLt` is searched beside `libcublas`.
+//! environment of `VIRTUAL_ENV`, or of the first `python3` on `PATH`; those in `~/.local`; the
+//! library that the dynamic loader finds by name. `libcublasLt` is searched beside `libcublas`.
 //!
 //! Invariant: except for `CARBYNE_CUBLAS` only absolute paths are opened, so that running in a
 //! stranger's folder never loads a library of that folder.

@@ -2,8 +2,8 @@
 //! kernels with it.
 //!
 //! cuBLAS is not linked. [`CublasLibrary::find`] opens it at run time. If it is missing, the error
-//! is R0710; for a product that cuBLAS does not support, it is R0711. Products of 8-bit floats, and
-//! those with an epilogue, use `cublasLtMatmul` with the first algorithm of its heuristic. All
+//! is R0710; if cuBLAS does not support a product or fails, it is R0711. Products of 8-bit floats,
+//! and those with an epilogue, use `cublasLtMatmul` with the first algorithm of its heuristic. All
 //! others use `cublasGemmEx`, which chooses the algorithm itself.
 //!
 //! Matrices are row-major in [`Product`] and column-major in cuBLAS. Therefore cuBLAS computes C^T

@@ -26,7 +26,7 @@ impl Shared {
         for (place, at) in places {
             let (byte, bit) = Self::address(buffer, at)?;
             for granule in self.span(buffer, byte) {
-                if !self.shadow.is_readable(granule, whos, &mut known) {
+                if !self.history.is_readable(granule, whos, &mut known) {
                     return None;
                 }
                 granules.push(granule as u32);
@@ -38,7 +38,7 @@ impl Shared {
             let bits = Self::load(&self.bytes, byte, bit, buffer.bits);
             tile.set(place, self.value(buffer, byte, bits));
         }
-        self.shadow.note_reads(&granules[first..], whos);
+        self.history.note_reads(&granules[first..], whos);
         Some(())
     }
 
@@ -60,7 +60,7 @@ impl Shared {
                 let busy = self.busy.get(granules.clone());
                 self.states[byte..byte + n].iter().all(is_free)
                     && busy.is_none_or(|busy| busy.iter().all(|(reads, _)| *reads == 0))
-                    && granules.all(|granule| self.shadow.is_writable(granule, who, &mut known))
+                    && granules.all(|granule| self.history.is_writable(granule, who, &mut known))
             })
     }
 
@@ -78,7 +78,7 @@ impl Shared {
         for (i, at) in places.enumerate() {
             let Some((byte, bit)) = Self::address(buffer, at) else { continue };
             for granule in self.span(buffer, byte) {
-                self.shadow.note_only_write(granule, who);
+                self.history.note_only_write(granule, who);
             }
             self.states[byte..byte + n as usize].fill(State::Pending);
             self.own(buffer, byte);
