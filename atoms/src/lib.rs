@@ -81,5 +81,5 @@ pub use descriptor::{Descriptor, DescriptorMismatch, Major, SwizzleMode};
 pub use global::LOAD_UNALIGNED;
 pub use limits::{ArchLimits, limits};
 pub use machine::{Machine, machine};
-pub use table::{AtomTable, NoAtom, NoSync};
+pub use table::{AtomTable, NoAtom, NoSync, SyncForm};
 pub use template::{Part, Template};

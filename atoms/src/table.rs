@@ -3,7 +3,7 @@
 //! lacks.
 
 use crate::arch::Arch;
-use crate::atom::{Atom, AtomOp, BarrierScope, Cost, Rate};
+use crate::atom::{Atom, AtomOp, AtomOperand, BarrierScope, Cost, Rate};
 use crate::threads;
 use crate::{
     binary, compare, convert, convert_int, convert_through, cp_async, cp_async_bulk, fma, global,
@@ -11,7 +11,7 @@ use crate::{
 };
 use carbyne_ir::ast::{Key, SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::{Program, Spec, ThreadsId};
+use carbyne_ir::program::{Program, Spec, Sync, ThreadsId};
 use carbyne_ir::span::Span;
 use std::collections::HashMap;
 use std::fmt;
@@ -158,8 +158,7 @@ impl AtomTable {
     }
 
     /// The atom of a synchronization statement; the first one if several fit. `number` gives the
-    /// known bounds of the statement's number and a divisor: (`lo`, `hi`, `div`). `remote` selects
-    /// an mbarrier of another block, whose rank in the cluster is `{rank}` in the template.
+    /// known bounds of the statement's number and a divisor: (`lo`, `hi`, `div`).
     ///
     /// # Errors
     /// The architecture does not have the statement, or the statement does not take this number.
@@ -167,14 +166,14 @@ impl AtomTable {
         &self,
         op: SyncOp,
         number: Option<(Option<i64>, Option<i64>, i64)>,
-        remote: bool,
+        form: SyncForm,
     ) -> Result<&Atom, NoSync> {
         let fits = |atom: &&Atom| match (atom.numbers.first(), number) {
             (Some(n), Some((lo, hi, div))) => n.takes(lo, hi, div),
             (None, None) => true,
             _ => false,
         };
-        let has = |r: &Atom| r.op == AtomOp::Sync(op) && r.number("rank").is_some() == remote;
+        let has = |r: &Atom| r.op == AtomOp::Sync(op) && SyncForm::of(r) == form;
         let own = || self.atoms().iter().filter(|r| has(r));
         own().find(fits).ok_or_else(|| {
             // Several atoms may take the same numbers.
@@ -184,7 +183,7 @@ impl AtomTable {
                     takes.push(number);
                 }
             }
-            NoSync { op, arch: self.arch, remote, takes, archs: archs_with(&has) }
+            NoSync { op, arch: self.arch, form, takes, archs: archs_with(&has) }
         })
     }
 
@@ -329,6 +328,31 @@ impl fmt::Display for NoAtom {
 
 impl std::error::Error for NoAtom {}
 
+/// The form of a synchronization statement, by which atoms of one operation differ.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct SyncForm {
+    /// Whether it names an mbarrier of another block, whose rank in the cluster is `{rank}` in the
+    /// template.
+    pub remote: bool,
+    /// Whether it has `after=`, the operand `{X}` of the template.
+    pub after: bool,
+}
+
+impl SyncForm {
+    /// The form of a statement of a program.
+    pub fn of_stmt(p: &Program, sync: &Sync) -> Self {
+        let remote = sync.tensor.is_some_and(|t| p.tensors[t].peer.is_some());
+        SyncForm { remote, after: sync.after.is_some() }
+    }
+
+    /// The form that an atom implements.
+    pub fn of(atom: &Atom) -> Self {
+        let is_register = |o: &AtomOperand| o.memory.iter().all(|m| m.is_per_thread());
+        let after = atom.operands.iter().any(is_register);
+        SyncForm { remote: atom.number("rank").is_some(), after }
+    }
+}
+
 /// The error for a synchronization statement that an architecture does not have, or that does not
 /// take this number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -337,8 +361,8 @@ pub struct NoSync {
     pub op: SyncOp,
     /// The architecture.
     pub arch: Arch,
-    /// Whether the mbarrier belongs to another block.
-    pub remote: bool,
+    /// The form of the statement.
+    pub form: SyncForm,
     /// The numbers that the statement takes on this architecture. Empty if the architecture does
     /// not have the statement, or if the statement takes no number.
     pub takes: Vec<String>,
@@ -349,12 +373,17 @@ pub struct NoSync {
 impl NoSync {
     /// The error about the statement at `span`.
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
-        let NoSync { op, arch, remote: _, takes, archs } = self;
+        let NoSync { op, arch, form, takes, archs } = self;
         let d = Diagnostic::new(Code::NoSync, span, self.to_string());
         if archs.contains(arch) {
             return d
                 .label(format!("it takes {}", takes.join(", or ")))
                 .help("write a number that the statement takes, or state a fact that bounds it");
+        }
+        if archs.is_empty() && form.after {
+            return d
+                .label("no architecture has this statement with `after=` for another block")
+                .help("remove `after=`");
         }
         if archs.is_empty() {
             return d
@@ -369,8 +398,12 @@ impl NoSync {
 
 impl fmt::Display for NoSync {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NoSync { op, arch, remote, archs, takes: _ } = self;
-        let of = if *remote { " for an mbarrier of another block" } else { "" };
+        let NoSync { op, arch, form, archs, takes: _ } = self;
+        let of = match form {
+            SyncForm { remote: true, .. } => " for an mbarrier of another block",
+            SyncForm { after: true, .. } => " with `after=`",
+            SyncForm { .. } => "",
+        };
         match archs.contains(arch) {
             true => write!(f, "{arch} has no `{op}`{of} with this number"),
             false => write!(f, "{arch} has no `{op}`{of}"),

@@ -434,6 +434,8 @@ pub enum SyncArg {
     View(View),
     /// `16384`
     Number(Expr),
+    /// `after=%alpha`: the statement is executed after this register has its value.
+    After(View),
 }
 
 /// A symbolic size.

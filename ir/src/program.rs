@@ -717,6 +717,8 @@ pub struct Sync {
     pub tensor: Option<TensorId>,
     /// The number; 1 if omitted.
     pub number: Option<Dim>,
+    /// A register that must have its value before the statement is executed.
+    pub after: Option<TensorId>,
 }
 
 impl Program {

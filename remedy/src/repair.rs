@@ -126,14 +126,14 @@ impl<'a> SyncStmt<'a> {
     fn view(&self) -> Option<&'a View> {
         self.args.iter().find_map(|arg| match arg {
             SyncArg::View(view) => Some(view),
-            SyncArg::Number(_) => None,
+            SyncArg::Number(_) | SyncArg::After(_) => None,
         })
     }
 
     fn number(&self) -> Option<&'a Expr> {
         self.args.iter().find_map(|arg| match arg {
             SyncArg::Number(n) => Some(n),
-            SyncArg::View(_) => None,
+            SyncArg::View(_) | SyncArg::After(_) => None,
         })
     }
 

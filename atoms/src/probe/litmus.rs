@@ -15,7 +15,7 @@ use super::outcome::{Probe, Unobservable};
 use super::tile;
 use super::writer::{Writer, copy, cta, lanes, on, one, operands_of, spec, threads, views};
 use crate::atom::{Atom, AtomOp, BarrierScope, Elem, Extent, OperandAccess, Visibility};
-use crate::table::AtomTable;
+use crate::table::{AtomTable, SyncForm};
 use carbyne_ir::ast::*;
 use carbyne_ir::build::statements::*;
 use carbyne_ir::build::{Num, Tensor};
@@ -97,7 +97,7 @@ fn is_chosen(atom: &Atom, table: &AtomTable) -> Result<(), Unobservable> {
     let AtomOp::Sync(op) = atom.op else { return Ok(()) };
     let one = |n: i64| Some((Some(n), Some(n), n.max(1)));
     let number = atom.numbers.first().map(|n| n.least.max(n.multiple.min(n.most)));
-    let found = table.sync(op, number.and_then(one), atom.number("rank").is_some());
+    let found = table.sync(op, number.and_then(one), SyncForm::of(atom));
     match found {
         Ok(chosen) if chosen.name != atom.name => Err(Unobservable::Shadowed(chosen.name)),
         _ => Ok(()),

@@ -5,7 +5,7 @@
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};
-use crate::dsl::{ONE, SH, atom, computed, immediate, rw, w};
+use crate::dsl::{ONE, RF, SH, atom, computed, immediate, r, rw, w};
 use crate::limits::limits;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::scalar::Scalar;
@@ -42,6 +42,14 @@ const ARRIVE_REMOTE: &str = "{{
 mapa.shared::cluster.u32 remote, {B}, {rank};
 mbarrier.arrive.shared::cluster.b64 _, [remote], {count};
 }}";
+const ARRIVE_AFTER: &str = "{{
+.reg .b32 address;
+mov.u32 address, %nctaid.z;
+sub.u32 address, address, 1;
+and.b32 address, address, {X};
+add.u32 address, address, {B};
+mbarrier.arrive.shared::cta.b64 _, [address], {count};
+}}";
 const ARRIVE_ONCE: &str = "{{
 .reg .b64 state;
 mbarrier.arrive.shared::cta.b64 state, [{B}];
@@ -64,6 +72,11 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         statement("mbarrier.arrive", sm90, SyncOp::MbarrierArrive, written)
             .operands([used.clone()]).numbers([count])
             .ptx("mbarrier.arrive.shared::cta.b64 _, [{B}], {count};").cite(ARRIVE),
+        // Grids have one block along z, which ptxas does not know: the address depends on `{X}`.
+        statement("mbarrier.arrive.after", sm90, SyncOp::MbarrierArrive, written)
+            .operands([used.clone(), r(("X", Elem::Bits(32), RF, &[1], ONE))]).numbers([count])
+            .ptx(ARRIVE_AFTER)
+            .sequence("the address is computed from the register first", "none").cite(ARRIVE),
         statement("mbarrier.arrive.remote", sm90, SyncOp::MbarrierArrive, written)
             .operands([used.clone()])
             .numbers([count, computed("rank", (0, 15))]).ptx(ARRIVE_REMOTE)

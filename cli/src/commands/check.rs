@@ -7,7 +7,7 @@ use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};
 use crate::json::schema;
 use crate::{Io, annotate, input, output, pipeline};
-use carbyne_atoms::{Arch, AtomTable};
+use carbyne_atoms::{Arch, AtomTable, SyncForm};
 use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 use carbyne_remedy::Wrong;
@@ -132,10 +132,10 @@ fn unknown(p: &Program, tables: &[AtomTable]) -> Diagnostics {
             let (lo, hi) = arena.range(n);
             (lo, hi, arena.divisor(n))
         });
-        let remote = sync.tensor.is_some_and(|t| p.tensors[t].peer.is_some());
+        let form = SyncForm::of_stmt(p, sync);
         let mut errors = vec![];
         for table in tables {
-            errors.extend(table.sync(sync.op, range, remote).err());
+            errors.extend(table.sync(sync.op, range, form).err());
         }
         // The newest architecture gives the most specific error.
         if let Some(error) = errors.pop().filter(|_| errors.len() + 1 == tables.len()) {

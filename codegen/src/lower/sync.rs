@@ -8,7 +8,7 @@ use super::state::Lowering;
 use super::stmts::line_comment;
 use crate::cpp::ast::{Binary, Expr, Piece, Stmt, StmtKind};
 use crate::{Fallible, errors};
-use carbyne_atoms::{Atom, BarrierScope, Handover, Part};
+use carbyne_atoms::{Atom, BarrierScope, Handover, Part, SyncForm};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::LayoutError;
@@ -32,7 +32,7 @@ impl Lowering<'_> {
             (lo, hi, arena.divisor(n))
         });
         let rank = sync.tensor.and_then(|t| self.p.tensors[t].peer);
-        let atom = self.atoms.sync(sync.op, range, rank.is_some());
+        let atom = self.atoms.sync(sync.op, range, SyncForm::of_stmt(self.p, sync));
         let atom = atom.map_err(|e| Box::new(e.diagnostic(Span::default())))?;
         if !executors.fills(atom.group) {
             return Err(errors::new(
@@ -55,7 +55,13 @@ impl Lowering<'_> {
             (Some(_), Some(t)) => {
                 let Values { stored, at, text } = self.values(t)?;
                 let one = |at| Values { stored: stored.clone(), at: vec![at], text: text.clone() };
-                at.into_iter().map(|at| vec![Filled::Values(one(at))]).collect()
+                let mut all = vec![];
+                for at in at {
+                    let after = sync.after.map(|t| self.values(t).map(Filled::Values));
+                    let own = std::iter::once(Ok(Filled::Values(one(at))));
+                    all.push(own.chain(after).collect::<Fallible<Vec<_>>>()?);
+                }
+                all
             }
             _ => vec![vec![]],
         };

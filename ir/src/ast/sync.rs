@@ -106,6 +106,11 @@ impl SyncOp {
             SyncOp::MbarrierArrive | SyncOp::MbarrierExpect | SyncOp::MbarrierAsyncArrive
         )
     }
+    /// Whether it takes `after=`, a register that must have its value before the statement is
+    /// executed.
+    pub fn takes_after(self) -> bool {
+        self == SyncOp::MbarrierArrive
+    }
     /// Its operands.
     pub fn signature(self) -> SyncSignature {
         use SyncNumber as N;

@@ -348,7 +348,7 @@ macro_rules! parts {
                     out.extend(threads.$as_ref().map(|v| P::View(v, Of::Threads)));
                 }
                 StmtKind::Sync { op: _, args } => out.extend(args.$iter().map(|arg| match arg {
-                    SyncArg::View(view) => P::View(view, Of::Data),
+                    SyncArg::View(view) | SyncArg::After(view) => P::View(view, Of::Data),
                     SyncArg::Number(number) => P::Expr(number),
                 })),
             }

@@ -22,8 +22,23 @@ impl Resolver {
                 .help(format!("write `{}`", op.usage())),
             )
         };
-        let mut rest = args.iter();
-        let tensor = match (signature.tensor, rest.as_slice().first()) {
+        let mut after = None;
+        for arg in args {
+            match arg {
+                SyncArg::After(_) if !op.takes_after() => {
+                    return wrong(format!("`{op}` takes no `after=`"));
+                }
+                SyncArg::After(_) if after.is_some() => {
+                    return wrong("`after=` is given twice".to_owned());
+                }
+                SyncArg::After(view) => after = Some(self.operand(view)?),
+                SyncArg::View(_) | SyncArg::Number(_) => {}
+            }
+        }
+        let given: Vec<&SyncArg> =
+            args.iter().filter(|arg| !matches!(arg, SyncArg::After(_))).collect();
+        let mut rest = given.iter().copied();
+        let tensor = match (signature.tensor, given.first().copied()) {
             (SyncTensor::None, _) => None,
             (_, Some(SyncArg::View(view))) => {
                 rest.next();
@@ -46,7 +61,7 @@ impl Resolver {
             (SyncNumber::Any(what) | SyncNumber::Constant(what), None) => {
                 return wrong(format!("`{what}` is missing"));
             }
-            (_, Some(SyncArg::View(_))) => {
+            (_, Some(SyncArg::View(_) | SyncArg::After(_))) => {
                 return wrong("found a tensor in place of a number".to_owned());
             }
             (SyncNumber::None, Some(SyncArg::Number(_))) => {
@@ -54,13 +69,16 @@ impl Resolver {
             }
         };
         if rest.next().is_some() {
-            return wrong(format!("too many operands: {}", args.len()));
+            return wrong(format!("too many operands: {}", given.len()));
         }
         if let Some(n) = number
             && self.p.arena.range(n).1.is_some_and(|most| most < 0)
         {
             return wrong(format!("`{}` is negative", self.p.arena.display(n)));
         }
-        Ok(Sync { op, tensor, number })
+        if let Some(t) = after {
+            self.read.insert(self.p.tensors[t].buffer);
+        }
+        Ok(Sync { op, tensor, number, after })
     }
 }

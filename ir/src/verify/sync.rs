@@ -4,7 +4,8 @@
 //! - V0229: mbarriers are in shared memory, and only synchronization statements and the `bar=` of a
 //!   copy use them.
 //! - V0230: only leaves that copy have boxes of a tensor map as operands.
-//! - V0227: the enclosing spec names the mbarrier that a statement uses.
+//! - V0227: the enclosing spec names the mbarrier, and the register of `after=`, that a statement
+//!   uses.
 //! - V0213, V0220: if one elected thread executes a statement, its effect does not depend on which
 //!   thread it is.
 
@@ -19,6 +20,7 @@ use crate::span::Span;
 impl Verifier<'_> {
     pub(super) fn sync(&mut self, sync: &Sync, span: Span, around: &Around) {
         self.elected(sync, span, around);
+        self.register_before(sync, span, around);
         let Some(t) = sync.tensor else { return };
         let buffer = self.p.buffer_of(t);
         let name = self.p.tensor_name(t);
@@ -56,6 +58,39 @@ impl Verifier<'_> {
         {
             let message = format!("`{}` takes one mbarrier, but {name} has several", sync.op);
             self.error(Code::SyncOperands, span, message, "index the view: `%full[s]`");
+        }
+    }
+
+    /// V0227, V0228: `after=` names one register of the thread, of 32 bits, that the enclosing spec
+    /// may read.
+    fn register_before(&mut self, sync: &Sync, span: Span, around: &Around) {
+        let Some(t) = sync.after else { return };
+        let (buffer, name) = (self.p.buffer_of(t), self.p.tensor_name(t));
+        let n = self.p.tensors[t].concat().size_in(&self.p.arena);
+        let one = self.p.is_private(t) && n.is_ok_and(|n| n == Dim::Const(1));
+        if !one || buffer.scalar.bits() != 32 {
+            self.errors.push(
+                Diagnostic::new(
+                    Code::SyncOperands,
+                    span,
+                    format!("`after=` takes one register of 32 bits, found {name}"),
+                )
+                .label(format!("{name} has type {}", buffer.scalar))
+                .help("name one element of the thread's own registers: `after=%x.mine[0]`"),
+            );
+        } else if !around.readable.contains(&self.p.tensors[t].buffer) {
+            self.errors.push(
+                Diagnostic::new(
+                    Code::ReadOnly,
+                    span,
+                    format!(
+                        "`after=` uses `%{}`, which the enclosing spec does not name",
+                        buffer.name
+                    ),
+                )
+                .related(self.p.specs[around.spec].span, "the enclosing spec")
+                .help(format!("make `%{}` an input of the enclosing spec", buffer.name)),
+            );
         }
     }
 

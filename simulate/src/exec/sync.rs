@@ -18,6 +18,9 @@ impl Runner<'_> {
     pub(super) fn sync(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
         self.whole_warps(sync, active)?;
         self.passes(sync.site, active);
+        if let Some(view) = sync.after {
+            self.reads_register(view, sync.site, active)?;
+        }
         match sync.op {
             SyncOp::AsyncCommit => {
                 active.threads().for_each(|t| self.blocks[self.rank].copies[t].commit());
@@ -83,6 +86,22 @@ impl Runner<'_> {
             SyncOp::RegistersInc | SyncOp::RegistersDec => self.hand_over(sync, active)?,
             // Hints for the hardware, without an effect here.
             SyncOp::GridWait | SyncOp::GridLaunch | SyncOp::Prefetch => {}
+        }
+        Ok(())
+    }
+
+    /// Reads the register of `after=`.
+    fn reads_register(&mut self, index: usize, site: u32, active: &Mask) -> Checked<()> {
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        for thread in active.threads() {
+            let mut who = self.who(thread / 32, site);
+            who.thread = thread as u16;
+            let at = self.base(view, thread, site)?.at;
+            if let Err(f) = self.blocks[self.rank].read(view, at, thread, &who) {
+                let access = ElementAccess { view: index, at, write: false, thread };
+                return errors::failed(kernel, self.env.block, &who, &access, &f);
+            }
         }
         Ok(())
     }

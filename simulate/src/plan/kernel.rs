@@ -336,6 +336,8 @@ pub(crate) struct SyncNode {
     pub view: Option<usize>,
     /// The number in the statement, if it has one.
     pub number: Option<Index>,
+    /// The view of a register that must have its value first.
+    pub after: Option<usize>,
     /// The numbers that the atom allows.
     pub takes: Option<AtomNumber>,
     /// The number of threads that execute the statement together.

@@ -4,6 +4,7 @@
 
 use super::lower::Lowering;
 use super::{Checked, SyncNode};
+use carbyne_atoms::SyncForm;
 use carbyne_ir::program::Sync;
 use carbyne_ir::span::Span;
 
@@ -17,17 +18,17 @@ impl Lowering<'_, '_> {
             let (lo, hi) = self.vars.bounds(n);
             (lo, hi, self.kernel.program.arena.divisor(n))
         });
-        let peer = |t| self.kernel.program.tensors[t].peer;
-        let atom = self
-            .atoms
-            .sync(sync.op, range, sync.tensor.and_then(peer).is_some())
-            .map_err(|e| Box::new(e.diagnostic(span)))?;
+        let form = SyncForm::of_stmt(self.kernel.program, sync);
+        let atom =
+            self.atoms.sync(sync.op, range, form).map_err(|e| Box::new(e.diagnostic(span)))?;
         let group = usize::try_from(atom.group).unwrap_or(1);
         let takes = atom.numbers.first().copied();
         // A tensor map is a hint for the hardware.
         let own = sync.tensor.filter(|t| self.kernel.program.tensors[*t].map.is_none());
         let view = own.map(|t| self.view(t, span)).transpose()?;
         let number = sync.number.map(|n| self.index(n, span)).transpose()?;
-        Ok(SyncNode { op: sync.op, view, number, takes, group, site: self.site(line, span) })
+        let after = sync.after.map(|t| self.view(t, span)).transpose()?;
+        let site = self.site(line, span);
+        Ok(SyncNode { op: sync.op, view, number, after, takes, group, site })
     }
 }

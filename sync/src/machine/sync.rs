@@ -3,6 +3,7 @@
 //! checks that all threads that must execute such a statement together reach it.
 
 use super::*;
+use carbyne_atoms::SyncForm;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 
 impl<'p, 'a> Machine<'p, 'a> {
@@ -11,12 +12,12 @@ impl<'p, 'a> Machine<'p, 'a> {
     fn absent(&mut self, sync: &Sync, mask: &Mask, site: u32) -> Mask {
         let (p, atoms) = (self.p, self.atoms);
         let group = *self.together.entry(site).or_insert_with(|| {
-            let remote = sync.tensor.is_some_and(|t| p.tensors[t].peer.is_some());
+            let form = SyncForm::of_stmt(p, sync);
             let number = sync.number.map(|d| {
                 let (lo, hi) = p.arena.range(d);
                 (lo, hi, p.arena.divisor(d))
             });
-            atoms.sync(sync.op, number, remote).map_or(1, |a| a.group as usize)
+            atoms.sync(sync.op, number, form).map_or(1, |a| a.group as usize)
         });
         // The last warp may have fewer than 32 threads; a warp group has four warps.
         match group / 32 {

@@ -172,7 +172,12 @@ fn strategy(depth: u32) -> impl Strategy<Value = Def> {
 
 /// The operands may not fit the statement, as the grammar accepts any.
 fn sync_arg() -> impl Strategy<Value = SyncArg> {
-    prop_oneof![data_view().prop_map(SyncArg::View), expr().prop_map(SyncArg::Number)].boxed()
+    prop_oneof![
+        data_view().prop_map(SyncArg::View),
+        expr().prop_map(SyncArg::Number),
+        data_view().prop_map(SyncArg::After),
+    ]
+    .boxed()
 }
 
 /// A statement with a body.

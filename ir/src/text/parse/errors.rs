@@ -448,6 +448,7 @@ pub(super) fn describe(rule: Rule) -> &'static str {
         Rule::align | Rule::kw_align => "`align`",
         Rule::at | Rule::kw_at => "`at`",
         Rule::reuses | Rule::kw_reuses => "`reuses`",
+        Rule::after | Rule::kw_after => "`after`",
         Rule::view_op => "an operation on the tensor",
         Rule::method => {
             "`tile`, `reshape`, `transpose`, `permute`, `iota`, `mine`, `tv`, `scalar`, `elect`, \

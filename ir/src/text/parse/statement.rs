@@ -211,6 +211,7 @@ fn sync(mut parts: Parts<'_, '_>) -> Answer<StmtKind> {
         while let Some(arg) = list.any() {
             args.push(match arg.rule() {
                 Rule::data_view => SyncArg::View(view(arg)?),
+                Rule::after => SyncArg::After(view(arg.parts().next(Rule::data_view)?)?),
                 _ => SyncArg::Number(expr(arg)?),
             });
         }

@@ -205,6 +205,7 @@ pub(super) fn is_sign(rule: Rule) -> bool {
             | Rule::kw_align
             | Rule::kw_at
             | Rule::kw_reuses
+            | Rule::kw_after
             | Rule::kw_tile
             | Rule::kw_reshape
             | Rule::kw_scalar

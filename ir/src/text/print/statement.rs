@@ -105,6 +105,10 @@ fn statement<'a>(arena: &'a Arena<'a>, kind: &StmtKind) -> Doc<'a> {
                 arena.text(with(|out| match arg {
                     SyncArg::View(v) => view(out, '%', v),
                     SyncArg::Number(e) => expr(out, e),
+                    SyncArg::After(v) => {
+                        out.push_str("after=");
+                        view(out, '%', v);
+                    }
                 }))
             });
             arena.text(op.as_str()).append(parenthesized(arena, args)).group()
