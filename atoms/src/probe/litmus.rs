@@ -271,7 +271,13 @@ impl<'a> Litmus<'a> {
             ],
             false => {
                 let mut steps = self.produce("p1", &i)?;
-                steps.push(at_barrier(SyncOp::MbarrierArrive, "b", 1));
+                let mut arrive = at_barrier(SyncOp::MbarrierArrive, "b", 1);
+                if SyncForm::of(self.w.atom).after
+                    && let StmtKind::Sync { args, .. } = &mut arrive.kind
+                {
+                    args.push(SyncArg::After(View::of("r")));
+                }
+                steps.push(arrive);
                 steps
             }
         };

@@ -75,7 +75,7 @@ pub(crate) fn list(arch: Arch) -> Vec<Atom> {
         // Grids have one block along z, which ptxas does not know: the address depends on `{X}`.
         statement("mbarrier.arrive.after", sm90, SyncOp::MbarrierArrive, written)
             .operands([used.clone(), r(("X", Elem::Bits(32), RF, &[1], ONE))]).numbers([count])
-            .ptx(ARRIVE_AFTER)
+            .ptx_scalar(ARRIVE_AFTER)
             .sequence("the address is computed from the register first", "none").cite(ARRIVE),
         statement("mbarrier.arrive.remote", sm90, SyncOp::MbarrierArrive, written)
             .operands([used.clone()])

@@ -1,9 +1,11 @@
 //! Checks the accesses to one register of one thread that asynchronous MatMuls (`wgmma`) also use.
 //!
-//! An ordinary instruction may not access a register that a pending MatMul writes, and may not
-//! write a register that a pending MatMul reads. A MatMul may use a register that an ordinary
-//! instruction has accessed only after a `wgmma.fence`. It may use a register that another pending
-//! MatMul writes only if both accumulators have the same shape.
+//! An ordinary instruction may not access a register that a pending MatMul writes or reads (PTX ISA,
+//! Asynchronous Warpgroup Level Matrix Instructions: wgmma.wait_group). A MatMul may use a register
+//! that an ordinary instruction has accessed only after a `wgmma.fence`. It may use a register that
+//! another pending MatMul writes only if both accumulators have the same shape. The synchronization
+//! checker, and not this file, refuses a MatMul that reads such a register as A, or that writes the
+//! A of a pending MatMul.
 
 use super::async_matmul::Flights;
 use super::clock::Who;
@@ -46,7 +48,7 @@ impl RegisterUse {
             if let Some(flight) = flights.get(self.writing) {
                 return Err(RegisterFault::Pending(flight.site()));
             }
-            if let Some(flight) = flights.get(self.reading).filter(|_| write) {
+            if let Some(flight) = flights.get(self.reading) {
                 return Err(RegisterFault::Busy(flight.site()));
             }
             (self.writing, self.last) = (0, who.serial);

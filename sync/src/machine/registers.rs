@@ -1,10 +1,11 @@
 //! Checks accesses to the registers of asynchronous MatMuls (`wgmma`), which hold the accumulator,
 //! or A.
 //!
-//! While a MatMul is in flight, no thread may read or write its accumulator, and no thread may
-//! write its A: `wgmma.wait` must come first. Another MatMul with an accumulator of the same shape
-//! may use the accumulator. A thread may read A. After a thread has accessed a register, a
-//! `wgmma.fence` must come before a MatMul uses it. Each such order is a pair of the report.
+//! While a MatMul is in flight, no thread may access its accumulator or its A: `wgmma.wait` must
+//! come first (PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: wgmma.wait_group). Another
+//! MatMul may read the A, and one with an accumulator of the same shape may add to the accumulator.
+//! After a thread has accessed a register, a `wgmma.fence` must come before a MatMul uses it. Each
+//! such order is a pair of the report.
 
 use super::*;
 use crate::plan::View;
@@ -22,6 +23,9 @@ impl<'p, 'a> Machine<'p, 'a> {
         let n = self.plan.registers[r].1 as usize;
         let bases = self.place(view.offset, &act.lockstep.env, view.space);
         let is_async = leaf.visibility.holds_registers();
+        // The accumulator is read, too, but not as a factor.
+        let is_own = |o: &OperandPlan| o.writes && self.plan.views[o.view].buffer == view.buffer;
+        let is_factor = does == Does::Read && !leaf.operands.iter().any(is_own);
         for (first, lanes) in act.mask.by_warp() {
             let thread = self.global_thread(act.lockstep.rank, first);
             let warp = (thread / 32) as usize;
@@ -54,6 +58,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 open,
                 shape,
                 is_async,
+                is_factor,
             };
             let mut last = None;
             let places =
@@ -123,7 +128,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                 self.registers[r][at].writing.0 = 0;
             }
         }
-        if reading > 0 && access.does == Does::Write {
+        if reading > 0 {
             let wait = self.waited(access.thread, reading - 1);
             self.after_matmul((read_site, Does::Read), wait, access);
             if wait.is_some() {
@@ -136,11 +141,19 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// An asynchronous MatMul uses a register.
     fn matmul_uses(&mut self, r: usize, at: usize, access: &RegisterAccess) {
-        let Register { writing: (writing, write_site, shape), last, last_site, .. } =
-            self.registers[r][at];
-        let in_flight = writing > 0 && self.waited(access.thread, writing - 1).is_none();
-        if in_flight {
-            if writing - 1 != access.open && shape != access.shape {
+        let Register {
+            writing: (writing, write_site, shape),
+            reading: (reading, read_site),
+            last,
+            last_site,
+        } = self.registers[r][at];
+        let in_flight = |batch: u32| batch > 0 && self.waited(access.thread, batch - 1).is_none();
+        let (is_written, is_used) = (in_flight(writing), in_flight(reading));
+        if is_used && access.does != Does::Read {
+            self.after_matmul((read_site, Does::Read), None, access);
+        }
+        if is_written {
+            if access.is_factor || writing - 1 != access.open && shape != access.shape {
                 self.after_matmul((write_site, Does::Write), None, access);
             }
         } else if last > 0 {
@@ -155,7 +168,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         let cell = &mut self.registers[r][at];
         match access.does {
-            Does::Read => cell.reading = (access.open + 1, access.site),
+            Does::Read if access.is_factor => cell.reading = (access.open + 1, access.site),
+            Does::Read => {}
             _ => cell.writing = (access.open + 1, access.site, access.shape),
         }
     }
@@ -174,4 +188,6 @@ struct RegisterAccess {
     open: u32,
     shape: (i64, i64),
     is_async: bool,
+    /// Whether it reads a factor of a MatMul.
+    is_factor: bool,
 }
