@@ -3,10 +3,11 @@
 //! sizes.
 //!
 //! Sizes come from the table "Technical Specifications per Compute Capability" of the CUDA C++
-//! Programming Guide. Arithmetic rates come from its table "Throughput of Native Arithmetic
-//! Instructions". Latencies are results of microbenchmarks if `*_source` names a paper, and
-//! estimates otherwise. Numbers that differ between products of one architecture, such as the
-//! number of multiprocessors, are in [`crate::machine()`].
+//! Programming Guide, and arithmetic rates, except for those of matrix products, from its table
+//! "Throughput of Native Arithmetic Instructions". For all other rates and latencies, `*_source`
+//! or the comment of the field states the source: a document, a measurement or an estimate.
+//! Numbers that differ between products of one architecture, such as the number of
+//! multiprocessors, are in [`crate::machine()`].
 
 use crate::arch::Arch;
 use crate::banks::BANKS;

@@ -1,6 +1,9 @@
-//! Helpers for tests of all crates: they find a compiler and a disassembler, and search machine
-//! code for faults that make kernels with `wgmma` wrong or slow. If a tool is absent, the test is
-//! skipped with a message; if `cargo xtask setup` should have installed it, the test fails.
+//! Helpers for tests of all crates: [`require_nvrtc`] finds the compiler NVRTC, [`calls`] finds
+//! calls in machine code by nvdisasm, and [`wgmma_faults`] finds what makes kernels with `wgmma`
+//! wrong (a call beside a `wgmma` with A in registers) or slow (`wgmma`s that ptxas serializes).
+//!
+//! If a tool is absent, a message says so, and the caller skips what needs it. If `cargo xtask
+//! setup` has finished for this build folder, the test fails instead.
 
 use crate::nvrtc::{self, Nvrtc};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,10 @@
 //! Stores for each granule of memory (see [`super::race`]) the last read, or the last accumulation,
-//! by every agent, so that the race detector can compare a later write with it. Lanes of a warp
-//! have one entry together, unless they come after different accesses.
+//! by every agent: a warp, or the collective of a block (see [`super::clock`]). The race detector
+//! compares later accesses with it.
+//!
+//! A warp has one entry for all of its lanes. The entry has a separate time for each lane if lanes
+//! accessed the granule at different times of the warp, and the later ones did not come after the
+//! earlier ones. Granules with equal entries share one record.
 
 use super::clock::{LANES, MANY, Proxy, Who};
 use super::race::Clash;

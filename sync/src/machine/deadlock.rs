@@ -1,10 +1,10 @@
 //! Finds the errors at the end of a kernel. If no thread can continue, it finds the wait or barrier
 //! that never ends, and why.
 //!
-//! If all threads have ended, it checks that no copy or MatMul may still access the shared memory
-//! of a block that has ended, and that no other block does. If a pair is not ordered, it also
-//! reports mbarriers on which threads arrive and for which none waits. It records the statements
-//! that guarantee these orders.
+//! If all threads have ended, it checks that nothing accesses the shared memory of a block after
+//! its end: no asynchronous copy or MatMul that the block has started, and no other block. It
+//! records the statements that guarantee this. If any two accesses of the kernel are not ordered,
+//! it also reports mbarriers on which threads arrive and for which no statement waits.
 
 use super::*;
 use crate::clocks::Class;

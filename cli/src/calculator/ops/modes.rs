@@ -1,6 +1,6 @@
 //! Calculator operations that select, replace, group and merge modes of a layout.
 //!
-//! Invariant: a coordinate that remains in the result has the same offset as before.
+//! Invariant: a coordinate of the modes that an operation keeps has the same offset as before.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, on_domain, op};

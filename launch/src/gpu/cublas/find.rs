@@ -5,8 +5,9 @@
 //! environment of `VIRTUAL_ENV`, or of the first `python3` on `PATH`; those in `~/.local`; the
 //! library that the dynamic loader finds by name. `libcublasLt` is searched beside `libcublas`.
 //!
-//! Invariant: except for `CARBYNE_CUBLAS` only absolute paths are opened, so that running in a
-//! stranger's folder never loads a library of that folder.
+//! Invariant: except for `CARBYNE_CUBLAS` only absolute paths and bare file names are opened, so
+//! that running in a stranger's folder does not load a library of that folder. (The dynamic loader
+//! searches the current folder for a bare name only if `LD_LIBRARY_PATH` includes it.)
 
 use super::ffi::{Functions, LtFunctions};
 use crate::{Fallible, refused};
