@@ -1,10 +1,11 @@
 //! The atoms of comparisons, whose result is a `bool`, and of `Select`, the selection of one of two
 //! values by a `bool`.
 //!
-//! A comparison writes a predicate. Another instruction converts the predicate to a number in a
-//! register; the compiler removes it if the number is not used. If an operand is NaN, all
-//! comparisons are false except `ne`. [`CHOOSE`] is the function of the printed text that selects a
-//! value.
+//! All texts are CUDA C++. A comparison, such as `{D} = {A} < {B};`, compiles to two instructions:
+//! `setp` writes a predicate, and `selp` converts it to a number in a register. The compiler omits
+//! the second if the number is not used. If an operand is NaN, all comparisons are false except
+//! `ne`. [`CHOOSE`] is the C++ function that the text of `Select` calls; it is printed above a
+//! kernel that needs it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

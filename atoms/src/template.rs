@@ -1,6 +1,8 @@
-//! Templates: the CUDA text of an atom, with a placeholder `{name}` for each operand and number.
+//! Templates: the CUDA or PTX text of an atom, with a placeholder `{name}` for each operand and
+//! number. This file parses templates and fills them in.
 //!
-//! Further placeholders, for operands A, B, D or S:
+//! Further placeholders (A, B, D and S stand for any operand; S is the source of a copy or
+//! function):
 //! - `{D.2}`: register 2 of D. The first one is 0.
 //! - `{A.major}`: the immediate for the major of A: 0 for K-major, 1 for MN-major.
 //! - `{S.array}`: the array that contains an operand in memory.

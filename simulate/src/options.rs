@@ -68,7 +68,7 @@ impl Between {
     }
 }
 
-/// The default of [`Options::budget`]: some tens of seconds on two cores.
+/// The default of [`Options::budget`]: about eight seconds on two cores.
 pub const DEFAULT_BUDGET: u64 = 1 << 31;
 
 /// The number of steps that take about a second on two cores.

@@ -1,6 +1,6 @@
 //! Reads and writes scalars in bytes as the memory of a device has them. Scalars smaller than a
-//! byte are packed: two `i4` share a byte, the first in the lower bits. `device` and `conformance`
-//! read such bytes.
+//! byte are packed: two `i4` share a byte, the first in the lower bits. `device` writes and
+//! reads such bytes; `conformance` and `state/global.rs` read them.
 
 use carbyne_ir::scalar::Scalar;
 

@@ -2,8 +2,10 @@
 //! statement.
 //!
 //! A register operand is split into registers of its class, in the order of its values. A 32-bit
-//! register packs adjacent narrower values. An operand in memory becomes a register with the
-//! thread's address (32-bit in shared memory, 64-bit in global memory), or with its descriptor.
+//! register packs adjacent narrower values. An operand in memory becomes one register with the
+//! thread's address (32-bit in shared memory, 64-bit in global memory), or, for a tile that `wgmma`
+//! reads, with its matrix descriptor (`descriptor`). Callers pass other registers, such as the
+//! addresses and tensor maps of bulk copies (`bulk`). Numbers become immediates or registers.
 
 use super::access::Values;
 use super::helper::Helper;

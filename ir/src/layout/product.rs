@@ -1,8 +1,9 @@
 //! Products: repeat a layout at the positions of another layout, for example to make the layout of
 //! a large tile from one instruction's tile.
 //!
-//! Invariant: mode 0 of `logical_product(a, b)` is `a`. Mode 1 iterates over copies of `a` that do
-//! not overlap, in the order of `b`. The other products only regroup these modes.
+//! Invariant: for a layout `b`, mode 0 of `logical_product(a, b)` is `a`. Mode 1 iterates over
+//! copies of `a` that do not overlap, in the order of `b`. The other products only regroup these
+//! modes.
 
 use super::divide::unzip;
 use super::shapes::{ceil_div_by_in, evenly_divides_in, product_each_in};

@@ -1,6 +1,6 @@
 //! Declares the tensor that a result names for the first time, as `%x` in `%x = exp(%s)`: infers
 //! extents and scalar type from the operands, and compares them with the stated part of a type.
-//! Also expands the short forms of specs to an executor, allocations and a plain spec, and reports
+//! Also expands the short forms of specs to an executor, allocations and a plain spec, and refuses
 //! results that nothing reads (V0234).
 
 use super::scope::{Binding, Sigil};

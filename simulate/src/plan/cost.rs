@@ -1,5 +1,6 @@
 //! Computes an upper bound of the steps that a block takes, before it runs. The simulator refuses a
-//! block whose bound exceeds the budget, and runs a sample of the blocks of such a grid.
+//! block whose bound exceeds the budget. If all blocks of a grid together exceed it, only a sample
+//! of them runs.
 //!
 //! A step takes about eight nanoseconds on one core. The weights of statements were measured on a
 //! server of 2024, so a budget of steps is a budget of time, and a sample of a given number of

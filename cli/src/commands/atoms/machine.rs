@@ -3,10 +3,10 @@
 //!
 //! The measurements are: `wgmma` by the number of columns and the memory of the first factor, bulk
 //! tensor copies, loads and stores by width and memory, reductions in memory, barriers. Each kernel
-//! is a text of this folder with `let` statements for its parameters, and is decomposed as usual.
-//! It has one loop that is not unrolled; every warp reads the clock before and after the loop. Two
-//! kernels with different numbers of iterations are timed. Their difference counts, for the median
-//! block in the fastest launch.
+//! is a text of the folder `machine` with `let` statements for its parameters, and is decomposed as
+//! usual. It has one loop that is not unrolled; every warp reads the clock before and after the
+//! loop. Two kernels with different numbers of iterations are timed. Their difference counts, for
+//! the median block in the fastest launch.
 
 use super::compile::{compile_text, outside};
 use super::fastest_launch::fastest_cycles;

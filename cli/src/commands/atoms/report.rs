@@ -1,5 +1,6 @@
-//! The report of `carbyne atoms verify`, as text, JSON and Markdown: which atoms gave the results
-//! of the simulator on the GPU, which did not, and which were not executed.
+//! The report of `carbyne atoms verify`, as text, JSON and Markdown: for which atoms the GPU
+//! gave the results of the simulator, for which it did not, and which were only compiled or not
+//! executed.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_launch::DeviceInfo;

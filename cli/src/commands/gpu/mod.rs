@@ -1,4 +1,4 @@
-//! Functions that several commands use to measure kernels on a GPU, such as `bench` and `tune`.
+//! Functions that several commands, such as `bench` and `tune`, use to measure kernels on a GPU.
 //!
 //! - `build`: decomposes and compiles texts.
 //! - `memory`: allocates tensors on the GPU, and loads kernels.

@@ -1,7 +1,8 @@
 //! Laws of operations that group or select modes: group, concatenate, slice and dice.
 //!
-//! Invariant: leaves keep their extents, strides and order. Only the nesting or the selection of
-//! leaves changes.
+//! The result of group and concatenate must be the expected layout, with its nesting: leaves keep
+//! their extents, strides and order. Of slice and dice only the values are compared, with those of
+//! the selected modes in their order, so a library may nest the result as it likes.
 
 use crate::kit::error::{LawResult, judge};
 use crate::kit::like::LayoutLike;
