@@ -8,12 +8,13 @@
 //!
 //! The crate `cust` binds the driver. Nothing is linked against CUDA: `driver/forwarders.rs`
 //! replaces the driver's library and opens it at the first call. A program with the feature `gpu`
-//! therefore builds without a toolkit, starts without a driver, and reports what is missing.
+//! therefore builds without a toolkit and starts without a driver. A function that needs the driver
+//! returns an error if the driver is missing.
 //!
 //! Clusters need no special launch: a printed kernel states `__cluster_dims__`.
 //!
-//! Invariant: nothing panics; every error is one coded diagnostic. Invariant: a function that waits
-//! for the GPU waits at most for a time that the caller states for each piece of work. Only
+//! Invariant: nothing panics; every error is one diagnostic with a code. Invariant: a function that
+//! waits for the GPU waits at most for a time that the caller states for each piece of work. Only
 //! `Context::wait` and `Devices::wait` have no limit.
 
 #![warn(missing_docs)]

@@ -1,6 +1,6 @@
-//! Replaces [`Devices`], the compiled kernels on GPUs, in builds without the feature `gpu`. All of
-//! its functions return an error, so that `call` needs no conditional compilation. The other types
-//! for GPUs do not exist in such builds.
+//! Replaces [`Devices`], the compiled kernels on GPUs, in builds without the feature `gpu`. Its
+//! functions `load`, `launch` and `wait` always return an error, so that `call` needs no
+//! conditional compilation. The other types for GPUs do not exist in such builds.
 
 use crate::call::{Place, Plan, Word};
 use crate::{Binary, Fallible, without_gpu};

@@ -1,8 +1,9 @@
 //! Finds the decisions of a program that depend on its inputs, as far as the meanings of the
 //! kernels show them. For each tensor of the caller, it records whether its elements are compared
-//! and with which literals, along which modes a largest or smallest element is computed, and
-//! whether its elements are arguments of an exponential or divisors. Uniform random inputs rarely
-//! test such decisions; the generated inputs do ([`crate::inputs`]).
+//! (or converted to integers) and with which literals, along which modes a largest or smallest
+//! element is computed, and whether its elements are arguments of an exponential, divisors or
+//! arguments of a logarithm. Uniform random inputs rarely test such decisions; the generated inputs
+//! do ([`crate::inputs`]).
 
 use carbyne_ir::ast::{BinaryOp, ReduceOp, SpecKind, UnaryOp};
 use carbyne_ir::program::{Means, MeansInput, MeansOp, Operand, Program, Spec, TensorId};

@@ -1,8 +1,9 @@
 //! Merges the writes of the blocks of a grid, and detects races between blocks. Nothing orders
-//! blocks: two blocks that access one element, at least one of them with a write, are a race.
-//! Blocks that only accumulate into an element, with one atomic operation, do not race; here they
-//! accumulate in the order of blocks. It also checks that the kernel wrote no elements outside of
-//! its outputs, and all elements of them.
+//! blocks: two blocks that access one element, at least one of them with a write, are a race, which
+//! is an error. Blocks that only accumulate into an element, with one atomic operation, do not
+//! race; here they accumulate in the order of blocks. Two more errors are found here: a write
+//! outside of the kernel's outputs, and, if all blocks ran, an element of an output that no block
+//! wrote.
 
 use crate::exec::{Finished, accumulated};
 use crate::kernel_results::offset;

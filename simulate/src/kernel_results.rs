@@ -1,5 +1,5 @@
 //! Compares the elements that blocks wrote to global memory with the meaning of the kernel's spec.
-//! (`exec/check.rs` compares the bodies of specs inside a kernel.)
+//! A wrong element is an error. (`exec/check.rs` compares the bodies of specs inside a kernel.)
 //!
 //! The reference is evaluated from the memory before the kernel, on the elements that were written,
 //! as regions of the outputs: the evaluation of a tile reads the rows and columns of its elements

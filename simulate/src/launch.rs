@@ -1,7 +1,7 @@
-//! Runs the kernels of a program one after the other, and writes the report. It first creates the
-//! caller's tensors, and refuses arrays and symbols that contradict the program. For each kernel it
-//! chooses the blocks that run, merges their writes into the caller's tensors, and compares the
-//! results.
+//! Runs the kernels of a program one after the other, and returns a report ([`Report`]). It first
+//! creates the caller's tensors, and refuses arrays and symbols that contradict the program. For
+//! each kernel it chooses the blocks that run, merges their writes into the caller's tensors, and
+//! compares the results.
 //!
 //! Blocks run in parallel and do not see each other's writes. Nothing orders blocks, so two blocks
 //! that access one element, at least one of them a write, are a race. Results do not depend on the

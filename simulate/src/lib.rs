@@ -38,11 +38,12 @@
 //!   lane. Operand element `v` of thread `t` is element `v` of that thread's view; a unit of `n`
 //!   bits is `n / bits` consecutive elements. A tile that the atom reads takes each element from
 //!   the first (t,v) that names it, so the addresses of idle lanes are never used. A tile that the
-//!   atom writes goes to every (t,v). A Move keeps bits; other arithmetic is that of the
-//!   instruction (`exec/arith.rs`). Addresses must be multiples of the atom's alignment (`S0508`),
-//!   and the elements of one access must be contiguous (`D0302`). Every warp of the group reads a
-//!   tile that a descriptor names through its own view; the view must be the same for all threads
-//!   and must have a descriptor (`D0302`).
+//!   atom writes goes to every (t,v) in registers, and in memory to the first (t,v) that names each
+//!   element. A Move keeps bits; other arithmetic is that of the instruction (`exec/arith.rs`).
+//!   Addresses must be multiples of the atom's alignment (`S0508`), and the elements of one access
+//!   must be contiguous (`D0302`). Every warp of the group reads a tile that a descriptor names
+//!   through its own view; the view must be the same for all threads and must have a descriptor
+//!   (`D0302`).
 //! - Without an atom, by its *meaning* ([`denote`]): group by group, in binary64, rounded to the
 //!   accumulator's type and then to the output's. Modes of extent 1 of the inputs of a Move or a
 //!   BinaryPointwise are broadcast over the modes of the output. Operands in memory must be one

@@ -4,9 +4,9 @@
 //! Both programs get the same inputs, by name. Kernels of the parent that have a meaning are
 //! evaluated on the elements that the program wrote; other kernels of the parent are executed. The
 //! comparison uses shadows (results without rounding), so the rounding of either program does not
-//! matter. The allowed difference is relative to the scale of the parent's meaning, which is the
-//! sum of the magnitudes that are added, or, for an executed kernel, to the largest magnitude of
-//! the tensor.
+//! matter. A larger difference than allowed is an error. The allowed difference is relative to the
+//! scale of the parent's meaning, which is the sum of the magnitudes that are added, or, for an
+//! executed kernel, to the largest magnitude of the tensor.
 
 use crate::decisions::Decisions;
 use crate::denote::{Exact, SLACK, cover};

@@ -1,11 +1,12 @@
 //! Walks the statements of each block of a grid, and compares accesses to global memory: those of
 //! all blocks with each other, and those of the threads of one block. Nothing in a kernel orders
-//! blocks of different clusters, so their accesses must not conflict.
+//! blocks of different clusters, so their accesses must not conflict. Blocks of one cluster are
+//! treated in the same way.
 //!
-//! The walk also computes the control path of each block: its conditions, trip counts and other
-//! values that decide how its threads run. Blocks with equal paths behave alike, so that `machine`
-//! follows only one of them. The walk skips statements that affect neither the path nor global
-//! memory.
+//! A separate walk computes the control path of each block: its conditions, trip counts and other
+//! values that decide how its threads run. Clusters whose blocks have equal paths behave alike, so
+//! that `machine` follows only one of them. Each walk skips the statements that do not matter to
+//! it: those without influence on the path, or those without access to global memory.
 
 mod cells;
 mod touched;

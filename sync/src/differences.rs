@@ -1,7 +1,9 @@
-//! Finds the statements in which blocks of a grid may differ: in control flow, in the stages that
-//! they use, and in the elements of global memory that they access. If there are none, the checker
-//! follows one cluster in place of all. Otherwise `blocks` walks through these statements to find
-//! the blocks that behave alike.
+//! Finds the statements in which blocks of a grid may behave differently: in control flow, in the
+//! shared memory and registers that they access (such as the stage of a ring), and in the elements
+//! of a partial tile that exist. Different addresses in global memory alone are no such difference.
+//! If there are none, the checker follows one cluster in place of all. Otherwise `blocks` walks
+//! through these statements to find the clusters that behave alike. The file also lists the
+//! statements that access global memory, for the comparison of all blocks.
 
 use crate::expr::Exprs;
 use crate::plan::{How, LeafPlan, Plan, Space};

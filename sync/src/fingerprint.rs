@@ -1,5 +1,6 @@
 //! Computes fingerprints (hashes) of the machine's states, by which the checker finds a state that
-//! repeats. Two states with equal fingerprints lead to the same future.
+//! repeats. Two states with equal fingerprints lead to the same future, except for the values of
+//! loop variables, which a fingerprint leaves out.
 //!
 //! The absolute time of a clock entry does not matter for this: only which clocks have reached the
 //! time matters. So a fingerprint contains no absolute times. For each time of each agent, it

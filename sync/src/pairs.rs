@@ -1,7 +1,7 @@
 //! Collects what the machine finds: for each pair of accesses whether it is ordered, with
-//! certificates or the missing order; the faults of synchronization statements; and orders beside
-//! those of pairs, such as a copy that is complete before its block ends. `check` makes the report
-//! from them.
+//! certificates or the missing order; the faults of synchronization statements (errors in their
+//! use, certain or possible); and orders beside those of pairs, such as a copy that is complete
+//! before its block ends. `check` makes the report from them.
 
 use crate::blocks::Meeting;
 use crate::clocks::{Clocks, Engine, Open, Way};

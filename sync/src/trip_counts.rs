@@ -1,5 +1,6 @@
 //! Rewrites loops whose trip count is unknown, so that the checker can prove a kernel for every
-//! trip count.
+//! trip count. This is not possible for a kernel with counters, nor for one whose trip counts
+//! differ between threads or between the blocks of a cluster.
 //!
 //! A loop from *start* to *end* by *step* has *n* = ceil((*end* - *start*) / *step*) iterations. If
 //! *n* depends on a symbol, on the block or on the caller's memory, the checker rewrites the loop

@@ -1,16 +1,17 @@
 //! Checks that an operation of TEIR (the Tiled Execution IR) is well formed. Where the
-//! specification leaves something open, such as strides by which two elements of an output are one,
-//! this file decides; `README.md` gives the reasons.
+//! specification leaves something open, such as strides by which two coordinates of an output name
+//! one element, this file decides; `README.md` gives the reasons.
 //!
 //! The schedule has an axis, each axis has a size above 0, and only tensors that take part in an
-//! axis have a stride along it. Sizes and strides fit 64 bits, no two elements of the output are
-//! one, and copies to one output element have an order. The specification adds three rules. An axis
-//! is `prim` if it lies inside of the tile.
+//! axis have a stride along it. The product of all sizes, and the number of elements that a tensor
+//! spans, fit 64 bits. Each stride of the output reaches beyond all elements of the smaller
+//! strides, so that no two coordinates name one element. Copies to one output element have an
+//! order. The specification adds three rules. An axis is `prim` if it lies inside of the tile.
 //!
-//! - R1: a primitive on output tiles needs an axis of the tile (`prim`).
-//! - R2: a GEMM has one `prim` axis of each of M, N and K.
-//! - R3: a BRGEMM (a sum of products of matrices) has one `prim` axis of each of M and N, and two
-//!   of K.
+//! - R1: `Copy`, `Zero` and `ReLU` need a `prim` axis of C, M or N.
+//! - R2: a GEMM has one `prim` axis of each of M, N and K, and none of C.
+//! - R3: a BRGEMM (a sum of products of matrices) has one `prim` axis of each of M and N, two of K,
+//!   and none of C.
 
 use crate::record::{Axis, Dim, Exec, First, Last, Main, Operation, Primitives, Tensor};
 use crate::violation::{Code, Field, MAX_VIOLATIONS, Place, Violation, Violations};

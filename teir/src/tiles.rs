@@ -1,8 +1,9 @@
 //! Chooses the tiles of a kernel at the tile level for an operation of TEIR (the Tiled Execution
 //! IR): their modes, their extents, and the number of threads that hold them. Extents of products
-//! are rounded up to multiples that instructions have, and a large tile is taken in parts. It also
-//! refuses an operation whose tensors, loops, tiles or grid are too large for any kernel, for both
-//! ways of lowering.
+//! are rounded up to multiples that instructions have, and a large tile is taken in parts. It
+//! refuses a product whose tile is too large for a block. For both ways of lowering, it also
+//! refuses an operation without a primitive, or with tensors, loops or a grid that are too large
+//! for any kernel.
 
 use crate::check::Checked;
 use crate::record::{Axis, Dim, Exec, First, Last, Main, Tensor};

@@ -1,4 +1,4 @@
-//! Runs other programs, such as Cargo, in the root of the workspace and reports how they ended.
+//! Runs other programs, such as Cargo, in the root of the workspace and returns how they ended.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

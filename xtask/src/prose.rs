@@ -3,7 +3,7 @@
 //! at most 100 columns.
 //!
 //! Each rule has a bound, the number of lines that may break it. A bound never rises: if fewer
-//! lines break the rule, `tidy` demands the lower bound.
+//! lines break the rule, `tidy` fails until the bound is lowered.
 
 /// The greatest width of lines, in characters.
 const WIDTH: usize = 100;

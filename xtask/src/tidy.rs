@@ -1,13 +1,14 @@
 //! `cargo xtask tidy`: checks rules of this repository that no other tool checks.
 //!
-//! - Every Rust file begins with `//! ` and ends with a line break.
+//! - Every Rust file begins with `//! `. Every file is UTF-8 and ends with a line break, and its
+//!   lines do not end with blanks.
 //! - No file names a path of somebody's machine or the host of a package registry.
 //! - No `todo!`, `unimplemented!`, `#[ignore]` or `#[should_panic]`; no `allow` where `expect`
 //!   would do.
 //! - American spelling.
 //! - Every dependency has a reason in `ARCHITECTURE.md`.
 //! - Rules of prose: see [`crate::prose`].
-//! - A Rust file of more than 500 lines is reported, without failing.
+//! - A Rust file of more than 500 lines gets a note, which is not a failure.
 
 use crate::process::{Step, root, say};
 use crate::prose;

@@ -1,6 +1,7 @@
-//! Keeps the compiled kernels of a call for several GPUs. They are loaded on a GPU when they are
-//! first launched there. A launch of a plan also allocates the workspace and frees it in the order
-//! of the stream.
+//! Keeps the compiled kernels of a call for several GPUs. They are loaded on a GPU by
+//! [`Devices::load`], or else when they are first launched there. A launch takes the plan of a call
+//! ([`Plan`]). It also allocates the workspace of the plan, the memory for tensors between kernels,
+//! and frees it in the order of the stream.
 
 use super::{Loaded, TensorMap};
 use crate::call::{Place, Plan, Word};

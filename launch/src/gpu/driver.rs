@@ -1,5 +1,5 @@
-//! Converts statuses of the CUDA driver to diagnostics, and keeps objects of the driver alive while
-//! a kernel hangs, because freeing them would wait for the kernel.
+//! Converts error statuses of the CUDA driver to diagnostics, and keeps objects of the driver alive
+//! while a kernel hangs, because freeing them would wait for the kernel.
 #![allow(unsafe_code, reason = "the C interface of driver/forwarders.rs")]
 
 use crate::refused;

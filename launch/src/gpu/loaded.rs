@@ -1,6 +1,6 @@
-//! Launches kernels in the primary context of a device, in streams of the caller, and allocates
-//! memory in the order of a stream. Other libraries of the process, such as PyTorch, use this
-//! context too, so that kernels can access their tensors.
+//! Launches kernels in the primary context of a device, in streams of the caller, and allocates and
+//! frees memory in the order of a stream's work. Other libraries of the process, such as PyTorch,
+//! use this context too, so that kernels can access their tensors.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::Module;

@@ -1,6 +1,8 @@
 //! Compares the results of a device with the simulator's results, element by element, after both
-//! have executed the probe of an atom. It counts the wrong elements and describes the first few:
-//! block, thread, value, coordinates and, for an elementwise function, operands.
+//! have executed the probe of an atom. If the atom leaves the rounding open, the exact results
+//! replace those of the simulator, and the device may differ from them by an allowed error. It
+//! counts the wrong elements and describes the first few: block, thread, value, coordinates and,
+//! for an elementwise function, operands.
 
 use super::{Arrays, Case, Data, is_exact, keeps_bits, only_read};
 use crate::denote::{Computed, Meaning, tolerance};

@@ -1,6 +1,6 @@
 //! Tests whether a device executes an atom as the atom table states. It generates operands for the
 //! atom's probe (a program that executes the atom, [`carbyne_atoms::probe`]), computes the results
-//! of the simulator, and compares them with those of the device, lane by lane. The command
+//! of the simulator, and compares them with those of the device, element by element. The command
 //! `carbyne atoms verify --device` uses it.
 //!
 //! A result must equal the simulator's bit for bit if the atom specifies its rounding: moves,

@@ -15,7 +15,7 @@
 //!
 //! Scalars are little-endian. Scalars smaller than a byte are packed, the first in the lowest bits.
 //! Undefined elements, and gaps between elements, are filled with [`POISON`]: a NaN in every
-//! floating-point type. A gap with any other contents afterwards was written by mistake.
+//! floating-point type. A gap with any other contents afterwards is an error (`S0504`).
 //!
 //! If a comparison of all elements would take more than about 2^31 multiply-adds, a sample is
 //! compared: the intersections of selected indices of each mode, spread over all tiles.

@@ -1,6 +1,7 @@
 //! Executes a leaf with an atom: gathers the atom's tiles from the views of the lanes, computes the
 //! bits and the shadows of the results, and scatters them. It also checks the alignment of
-//! addresses, counts bank conflicts, and issues asynchronous MatMuls (`wgmma`).
+//! addresses, counts the accesses to shared and global memory (bank conflicts and sectors), and
+//! issues asynchronous MatMuls (`wgmma`).
 
 use super::deviation::Rounds;
 use super::errors::{self, ElementAccess};

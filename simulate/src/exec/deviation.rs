@@ -1,6 +1,6 @@
 //! Measures the distance between the results of a statement and their shadows (the results without
-//! rounding), if the options ask for it, and counts the comparisons and conversions to integers
-//! whose results rounding has changed. The report shows both.
+//! rounding), if the options ask for it. In every run with shadows, it also counts the comparisons
+//! and the conversions to integers whose results rounding has changed. The report shows both.
 
 use super::{Near, Runner};
 use crate::num::{decode, ulp};

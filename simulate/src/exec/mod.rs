@@ -10,7 +10,7 @@
 //! synchronization statements, and `check` compares bodies with meanings.
 //!
 //! Invariant: atoms are computed as their instructions do, and [`crate::denote`] evaluates
-//! meanings; the two share no arithmetic of floats; see there.
+//! meanings. The two share no arithmetic of floats, so that each checks the other.
 
 mod arith;
 mod atom;

@@ -3,7 +3,9 @@
 //! other modules.
 //!
 //! Among the sets that can continue, the set that is farthest behind runs, unless the schedule is
-//! random. Invariant: a set that needs other threads waits only while some of them are behind it.
+//! random. Invariant: a set whose statement needs absent threads waits only while some of them are
+//! behind it. Waits for mbarriers, registers and clusters, and barriers of named threads, are
+//! excepted: they last until their condition holds. If no set can continue, that is an error.
 
 use super::converged::{ConvergedSet, Frame, Kind, Status};
 use super::{Runner, diverged, errors};

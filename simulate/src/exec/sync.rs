@@ -1,6 +1,6 @@
 //! Executes synchronization statements: commits and waits of groups of asynchronous work,
-//! mbarriers, the barrier of a cluster, fences, and the transfer of registers between warps. If
-//! waits can never end, it reports what is missing.
+//! mbarriers, the barrier of a cluster, fences, and the transfer of registers between warps. Waits
+//! that can never end are an error, which says what is missing.
 
 use super::Runner;
 use super::converged::ConvergedSet;

@@ -1,5 +1,5 @@
-//! Sites, the positions of statements in the text, by which errors and counts name a statement.
-//! Also the read operands of specs: views and literals.
+//! Defines sites, the positions of statements in the text, by which errors and counts name a
+//! statement. It also defines [`Source`], a read operand of a spec: a view or a literal.
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;

@@ -1,5 +1,6 @@
-//! Queues of groups of asynchronous work: each thread has one for its copies, each warp one for its
-//! `wgmma`. A commit closes a group; a wait returns when at most a given number of groups remain.
+//! Queues of groups of asynchronous work: each thread has one for `cp.async` and one for bulk
+//! copies out of shared memory, and each warp one for `wgmma`. A commit closes a group; a wait
+//! returns when at most a given number of groups remain.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Simulates mbarriers and the barrier of a cluster: arrivals, bytes and phases, the order that
-//! they establish, and the uses that the hardware does not allow.
+//! Simulates mbarriers and the barrier of a cluster: arrivals, bytes and phases, and the order that
+//! they establish. A use that the hardware does not allow is an error.
 //!
 //! An mbarrier counts phases from 0. A phase is complete when all its arrivals and bytes have
 //! arrived; then the next phase begins. A thread that waits for a phase comes after everything that

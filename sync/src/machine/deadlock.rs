@@ -3,8 +3,9 @@
 //!
 //! If all threads have ended, it checks that nothing accesses the shared memory of a block after
 //! its end: no asynchronous copy or MatMul that the block has started, and no other block. It
-//! records the statements that guarantee this. If any two accesses of the kernel are not ordered,
-//! it also reports mbarriers on which threads arrive and for which no statement waits.
+//! records the statements that guarantee this. It also checks that the last phase of each mbarrier
+//! has received the expected bytes. If any two accesses of the kernel are not ordered, an mbarrier
+//! on which threads arrive and for which no statement waits is an error, too.
 
 use super::*;
 use crate::clocks::Class;

@@ -1,6 +1,7 @@
 //! Evaluates the expressions that decide what the machine does (offsets, conditions, numbers), and
 //! records for how many rounds of the loop each decision remains the same. All files of the machine
-//! evaluate expressions through this one, so that no decision is missed when rounds are skipped.
+//! record their decisions, most of them through this one, so that no decision is missed when rounds
+//! are skipped.
 
 use super::*;
 use crate::expr;

@@ -3,7 +3,7 @@
 //!
 //! The machine always continues the threads that are farthest behind. This is one of many possible
 //! schedules, but the result holds for all of them: only synchronization advances the clocks, and
-//! an arrival, a copy or a wait that might belong to another phase in another schedule is a fault.
+//! an arrival, a copy or a wait that might belong to another phase in another schedule is an error.
 //!
 //! Reading order: `control_flow` (loops, conditions, specs), `access` (memory), `sync`
 //! (synchronization statements), `mbarrier`, `bulk`, `registers`; then `rounds` and

@@ -1,7 +1,7 @@
 //! Finds the memory that the checker must track. It gives buffers their places in shared memory and
-//! finds those that overlap, finds the global memory that the kernel writes and the registers that
-//! asynchronous MatMuls use, and converts tensors to lists of offsets in their buffers. The places
-//! are those of [`carbyne_atoms::smem`].
+//! finds those that overlap, finds the global memory that the kernel writes (without the buffers of
+//! `owners`, in which no pair exists) and the registers that asynchronous MatMuls use, and converts
+//! tensors to lists of offsets in their buffers. The places are those of [`carbyne_atoms::smem`].
 
 use super::{
     Component, GlobalBuffer, MAX_GLOBAL_GRANULE, MAX_GRANULE, Obstacle, Plan, SharedBuffer, Space,

@@ -1,8 +1,9 @@
 //! Finds the tensors whose elements do not depend on how their operations are carried out. They
 //! hold small integers throughout, or numbers that only pass through copies, casts, changes of
-//! sign, minima and maxima, which give one result in every order. The gate demands equal elements
-//! of these tensors before and after decomposition. It compares the others by their values without
-//! rounding, within a small tolerance.
+//! sign, minima and maxima, which give one result in every order. The gate (the test of
+//! decomposition on random programs) demands equal elements of these tensors before and after
+//! decomposition. It compares the others by their values without rounding, within a small
+//! tolerance.
 
 use carbyne_ir::ast::{BinaryOp, UnaryOp};
 use carbyne_ir::scalar::Scalar;

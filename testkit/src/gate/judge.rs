@@ -1,9 +1,11 @@
-//! Decomposes a program of the gate, runs it before and after decomposition in the simulator, and
-//! compares the outputs. It also runs the synchronization checker on the decomposed kernels.
+//! Decomposes a program of the gate (the test of decomposition on random programs), runs it before
+//! and after decomposition in the simulator, and compares the outputs. It also runs the
+//! synchronization checker on the decomposed kernels.
 //!
 //! Decomposition may refuse a program with a code of [`REFUSALS`]; any other error is a failure. A
-//! program whose source has an error, or does not run cleanly, is discarded. The file also writes
-//! and reads a program with its parameters as one text ([`Subject`]).
+//! program is discarded if its source has an error or does not run cleanly, or if its decomposed
+//! form takes too many steps. The file also writes and reads a program with its parameters as one
+//! text ([`Subject`]).
 
 use super::description::Case;
 use super::render::{Rendered, render};

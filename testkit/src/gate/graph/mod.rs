@@ -1,7 +1,7 @@
 //! Describes kernels without bodies as trees of choices: a spec of one operation, or a spec with a
 //! `means` block, without tiles, threads or loops. [`Graph::render`] writes them as text, and the
-//! gate decomposes them. `single` writes specs of one operation, `means` writes `means` blocks, and
-//! `writer` the tensors of both.
+//! gate (the test of decomposition on random programs) decomposes them. `single` writes specs of
+//! one operation, `means` writes `means` blocks, and `writer` the tensors of both.
 //!
 //! Invariant: every description gives a program. A choice selects its operand by counting the
 //! operands that fit. Shrinking, which removes steps and lowers numbers, therefore needs no

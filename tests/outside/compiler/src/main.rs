@@ -2,7 +2,8 @@
 //! carbyne chooses layouts and instructions for a GPU.
 //!
 //! `outside-compiler M N K` builds a matrix product of these extents, decomposes it for sm_80,
-//! executes the result on its own numbers, and prints CUDA C++ with the launch configuration.
+//! executes the decomposed text in the simulator on example matrices, and prints the text and its
+//! CUDA C++ with the launch configuration.
 //!
 //! The package is outside of the workspace, so that it depends on carbyne as other projects do.
 
