@@ -1,6 +1,6 @@
 //! Executes pieces of work in the GPU's stream with a time limit, and measures their times by
-//! events of the driver. The L2 cache is flushed before each measured piece. `sustain`
-//! repeats a piece of work until its time has settled.
+//! events of the driver. The L2 cache is flushed before each measured piece. `sustain` repeats a
+//! piece of work until its time has settled or a given time has passed.
 #![allow(unsafe_code, reason = "the CUDA driver's interface")]
 
 use super::driver::{Kept, failed, hangs, is_hanging};

@@ -1,5 +1,6 @@
-//! Writes a random kernel, given as a tree of drawn choices ([`super::description`]), as a program
-//! that runs cleanly as written. A defect after decomposition is then a defect of decomposition.
+//! Writes a random program of one to three kernels, given as a tree of drawn choices
+//! ([`super::description`]), as a text that runs cleanly as written. A defect after decomposition
+//! is then a defect of decomposition.
 //!
 //! Whole blocks execute statements one after the other. Leaves of single threads are ordered by
 //! barriers, which the writer inserts exactly where the source needs them. Every element that is
