@@ -1,5 +1,6 @@
 //! Computes the shadows of results of instructions: the instruction's function of the operands'
-//! shadows, in binary64, without rounding to any type. See [`crate::state::Value`].
+//! shadows, in binary64, without rounding to the floating-point type of the result. See
+//! [`crate::state::Value`].
 //!
 //! Shadows of integers stay within their types; a cast from a float to an integer rounds the
 //! shadow. A cast between floats keeps the shadow, unless the meaning states the cast or the number

@@ -5,7 +5,9 @@
 //! combined into one digit with more values; examples are the window and the pixels of a
 //! convolution. If every stride exceeds the reach of all smaller ones, the digits follow from the
 //! offset, the largest stride first. Otherwise, as when a window moves by more than one pixel, a
-//! digit has a few possible values that the smaller digits may complete, and all are tried.
+//! digit has a few possible values that the smaller digits may complete, and all are tried. Where
+//! there are too many of them, the elements of a small layout are listed instead, and a large
+//! layout has no inverse.
 
 use super::{OUTSIDE, View};
 

@@ -26,7 +26,7 @@ pub use words::{comment, ident, index_or_constant, number, tensor_name, word};
 use carbyne_ir::ast::Module;
 use proptest::prelude::*;
 
-/// A module with up to eight statements at the top level.
+/// A module with fewer than eight statements at the top level.
 pub fn module() -> impl Strategy<Value = Module> {
     (words::comments(), statement::stmts(8, 3), words::comments())
         .prop_map(|(header, items, footer)| Module { header, items, footer })
