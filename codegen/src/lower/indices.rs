@@ -5,14 +5,19 @@
 //! subtractions uses CUDA's variable, as people write it; other expressions use a signed copy,
 //! `tid`.
 
+use super::guards::Executors;
 use super::state::Lowering;
 use crate::Fallible;
-use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind, Type};
+use crate::cpp::ast::{self, Assign, Binary, Expr, Stmt, Type};
 use crate::errors;
 use crate::index::{Indices, Printed};
 use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, Node, VarId};
-use carbyne_ir::program::{TensorId, VarKind};
+use carbyne_ir::program::{SpecId, StmtKind, TensorId, VarKind};
+use std::collections::HashSet;
+
+/// The number of threads of a warp.
+const WARP: usize = 32;
 
 impl Lowering<'_> {
     /// The expression with signed variables only.
@@ -20,8 +25,45 @@ impl Lowering<'_> {
         self.indices.print(dim).map(|p| p.expr)
     }
 
+    /// The coordinates that select a factor of an asynchronous MatMul (`wgmma`) or an mbarrier
+    /// beside it, and that have one value in each warp, as the number of a warp group has. A
+    /// compiler keeps the descriptor and its offsets in uniform registers if it knows this, and
+    /// otherwise moves them there before each instruction.
+    pub(super) fn uniform_in_warps(&self, leaves: &[SpecId], kernel: SpecId) -> HashSet<VarId> {
+        let p = self.p;
+        if self.asynchronous.is_empty() {
+            return HashSet::new();
+        }
+        let products = leaves.iter().filter(|leaf| !self.asynchronous_of(**leaf).is_empty());
+        let factors = products.flat_map(|leaf| p.specs[*leaf].input_tensors());
+        let barriers = p.walk_body(kernel).stmts().filter_map(|s| match &s.kind {
+            StmtKind::Sync(sync) => sync.tensor,
+            _ => None,
+        });
+        let offsets = factors.chain(barriers).map(|t| p.tensors[t].offset);
+        let vars: HashSet<VarId> = offsets.flat_map(|dim| p.vars_in(dim)).collect();
+        let threads = p.specs[kernel].exec.and_then(|exec| self.members(exec.threads));
+        let n = threads.map_or(0, |all| all.len());
+        let is_uniform = |var: &VarId| match p.vars.get(var) {
+            Some(VarKind::Index(definition)) => {
+                let values = p.by_threads(*definition, n as i64);
+                values.is_some_and(|all| {
+                    let mut warps = all.chunks(WARP);
+                    warps.all(|warp| warp.len() == WARP && warp.iter().all(|v| *v == warp[0]))
+                })
+            }
+            _ => false,
+        };
+        vars.into_iter().filter(is_uniform).collect()
+    }
+
     /// `const int tid_m = threadIdx.x % 16;` for each variable.
-    pub(super) fn coordinates(&mut self, vars: &[VarId], line: u32) -> Fallible<Vec<Stmt>> {
+    pub(super) fn coordinates(
+        &mut self,
+        vars: &[VarId],
+        executors: &Executors,
+        line: u32,
+    ) -> Fallible<Vec<Stmt>> {
         let mut stmts = vec![];
         for &var in vars {
             let Some(VarKind::Index(definition)) = self.p.vars.get(&var) else {
@@ -33,7 +75,16 @@ impl Lowering<'_> {
             let value = self.natural(*definition)?;
             let name = self.namer.admit(&self.p.arena.var_info(var).name, "i");
             self.bind(var, &name, value.wide);
-            let mut stmt = Stmt::constant(Indices::type_of(value.wide), name, value.expr);
+            // All lanes of the warp must be there.
+            let whole = self.diverged == 0 && executors.fills(WARP as i64);
+            let expr = match whole && !value.wide && self.uniform.contains(&var) {
+                true => {
+                    let all = Expr::Literal("0xffffffffu".to_owned());
+                    Expr::call("__shfl_sync", [all, value.expr, Expr::Int(0)])
+                }
+                false => value.expr,
+            };
+            let mut stmt = Stmt::constant(Indices::type_of(value.wide), name, expr);
             stmt.comment = super::stmts::line_comment(line, "");
             stmts.push(stmt);
         }
@@ -80,7 +131,7 @@ impl Lowering<'_> {
         if counter != var {
             let name = self.counters.get(&counter).cloned().unwrap_or_default();
             let to = Expr::name(name);
-            let kind = StmtKind::Assign { to, op: Assign::Set, value };
+            let kind = ast::StmtKind::Assign { to, op: Assign::Set, value };
             return Ok(vec![Stmt { comment, ..Stmt::new(kind) }]);
         }
         let name = self.namer.admit(&self.p.arena.var_info(var).name, "n");

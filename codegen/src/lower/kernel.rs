@@ -177,6 +177,8 @@ fn lowered(
         indices: Indices::new(&program.arena),
         definitions: Indices::new(&program.arena),
         counters: HashMap::new(),
+        uniform: HashSet::new(),
+        diverged: 0,
         buffers: HashMap::new(),
         asynchronous: HashSet::new(),
         in_flight: vec![],
@@ -235,6 +237,7 @@ impl Lowering<'_> {
         content.written.extend(clocks);
         self.asynchronous =
             content.leaves.iter().flat_map(|leaf| self.asynchronous_of(*leaf)).collect();
+        self.uniform = self.uniform_in_warps(&content.leaves, id);
         let mut writers: HashMap<BufferId, usize> = HashMap::new();
         let outputs = content.leaves.iter().flat_map(|leaf| &self.p.specs[*leaf].outputs);
         outputs.for_each(|t| *writers.entry(self.p.tensors[*t].buffer).or_default() += 1);

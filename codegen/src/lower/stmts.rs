@@ -11,6 +11,7 @@ use crate::{Fallible, errors};
 use carbyne_ir::ast::{CmpOp, Unroll};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
+use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{self, Exec, Operand, SpecId, ThreadsId};
 
 /// The pragma of a loop that the compiler must not unroll.
@@ -54,7 +55,7 @@ impl Lowering<'_> {
         match &stmt.kind {
             K::Spec(id) => self.spec(*id, executors),
             K::Allocate(t) => self.allocate(*t, line),
-            K::Indices(vars) => self.coordinates(vars, line),
+            K::Indices(vars) => self.coordinates(vars, executors, line),
             K::Element { var, tensor } => self.number(*var, *tensor, line),
             K::Step { counter, var, value } => self.step((*counter, *var), *value, line),
             K::For { var, start, end, also, step, unroll, body, .. } => {
@@ -83,10 +84,15 @@ impl Lowering<'_> {
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
+                let sides = also.iter().flat_map(|(a, _, b)| [*a, *b]);
+                let also_dims: Vec<Dim> = [first, *end].into_iter().chain(sides).collect();
                 let also = self.conditions(also)?;
                 let stmts = body;
                 let places = if written_out { vec![] } else { self.fix(&[*var], body) };
+                let parts = self.parts_warps(also_dims.into_iter());
+                self.diverged += usize::from(parts);
                 let mut lines = self.stmts(body, executors);
+                self.diverged -= usize::from(parts);
                 let mut body = self.fixed(places)?;
                 body.append(&mut lines);
                 self.namer.close();
@@ -123,14 +129,26 @@ impl Lowering<'_> {
                 Ok(out)
             }
             K::If { cond, then, otherwise } => {
+                let sides = cond.iter().flat_map(|(a, _, b)| [*a, *b]);
                 let cond = self.conditions(cond)?.unwrap_or(Expr::name("true"));
+                let parts = self.parts_warps(sides);
+                self.diverged += usize::from(parts);
                 let then = self.scope(then, executors);
                 let otherwise = self.scope(otherwise, executors);
+                self.diverged -= usize::from(parts);
                 one(StmtKind::If { cond, then, otherwise })
             }
             K::Barrier(threads) => one(self.barrier(*threads)?),
             K::Sync(sync) => self.sync(sync, executors, line),
         }
+    }
+
+    /// Whether lanes of a warp may have different values of these bounds or sides of comparisons.
+    fn parts_warps(&self, dims: impl Iterator<Item = Dim>) -> bool {
+        let warps: Vec<Vec<i64>> =
+            (0..MAX_BLOCK_THREADS / 32).map(|w| (w * 32..w * 32 + 32).collect()).collect();
+        let mut dims = dims.filter(|dim| self.p.thread_dependent(*dim));
+        dims.any(|dim| !self.p.same_in_groups(dim, &warps))
     }
 
     /// `a < b && c < d`; none without conditions.
