@@ -11,9 +11,11 @@
 //! its last use. Invariant: no panic crosses the border. A null pointer, a text that is not UTF-8,
 //! and an invalid number are errors.
 //!
-//! # Safety All functions have the same conditions for callers, which the header states at its top.
-//! Pointers are null or point to valid values of their types. Objects were created by a function of
-//! this library and have not been freed. Texts end with a NUL byte or have the stated size.
+//! # Safety
+//!
+//! All functions have the same conditions for callers, which the header states at its top. Pointers
+//! are null or point to valid values of their types. Objects were created by a function of this
+//! library and have not been freed. Texts end with a NUL byte or have the stated size.
 
 #![expect(unsafe_code, reason = "an interface for C")]
 #![expect(clippy::missing_safety_doc, reason = "the crate's header states it for all functions")]
