@@ -4,7 +4,8 @@
 //! are stored. If the CUDA compiler schedules so many statements, it keeps too many values at the
 //! same time and spills registers. This pass fuses such loops part by part. A part has as many
 //! values as the widest access, at least four: a vector is loaded, converted, scaled and stored,
-//! then the next one. Loads from global memory that no fused statement writes come one part ahead.
+//! then the next one. Loads of memory that no fused statement writes come one part ahead, unless
+//! all of them are from shared memory.
 //!
 //! Two statements change their order only if neither accesses a register or memory that the other
 //! one writes. This is checked for every iteration with its indices.
