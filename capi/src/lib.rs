@@ -8,8 +8,8 @@
 //!
 //! Invariant: there is no state between calls except in objects of the caller, and objects are
 //! immutable. Any number of threads may use one object at once; the caller frees an object after
-//! its last use. Invariant: no panic crosses the border. A null pointer, a text that is not UTF-8,
-//! and an invalid number are errors.
+//! its last use. Invariant: no panic crosses the border. A text that is not UTF-8, an invalid
+//! number, and a null pointer where the comment of the function does not allow one are errors.
 //!
 //! # Safety
 //!

@@ -12,8 +12,8 @@
 //! [`Facts`] provides the known layouts and offsets. [`Stated`] provides those that hold for all
 //! values of a text's symbols. The simulator provides those of an execution with given values.
 //!
-//! `bind` does not check whether elements end up where the spec around the leaf says. That is a
-//! question about several leaves, for `decompose`.
+//! `bind` does not check whether elements end up where the spec around the leaf says. This question
+//! concerns several leaves; `decompose` answers it.
 
 mod facts;
 mod mismatch;
