@@ -1,5 +1,6 @@
-//! The GPU architectures ([`Arch`]), and the condition on the architecture under which an atom
-//! exists ([`ArchReq`]: an architecture and later ones, or exactly one).
+//! The GPU architectures ([`Arch`]): their names, and the devices that run their code. The
+//! condition under which an atom exists is an [`ArchReq`]: an architecture and later ones, or
+//! exactly one.
 //!
 //! Invariant: only this file compares architectures. `sm_90a` has instructions that later
 //! architectures do not keep, so "later" does not imply "has more". [`Arch`] therefore does not

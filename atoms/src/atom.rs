@@ -18,9 +18,9 @@
 //!   reads, so that every address is valid.
 //! - A stride of 0 in the T mode of a written operand means that several threads hold the element.
 //!   In memory only the first of them writes it, as `stmatrix.x1` does.
-//! - Each thread gives the address of an operand in memory, or one descriptor names the whole tile
-//!   ([`Addressing::Descriptor`]). The layout of the view determines the descriptor, and the T mode
-//!   of such an operand has stride 0.
+//! - Each thread gives the address of an operand in memory, or one matrix descriptor names the
+//!   whole tile ([`Addressing::Descriptor`]). The layout of the view determines the descriptor, and
+//!   the T mode of such an operand has stride 0.
 
 use crate::arch::ArchReq;
 use crate::template::Template;

@@ -1,9 +1,12 @@
-//! Counts the cycles of a warp's access to shared memory, including those of bank conflicts.
+//! The banks of shared memory ([`Banks`]): the words that an access touches, the bank of a word,
+//! and the number of wavefronts (cycles) of one phase of a warp's access, including those of bank
+//! conflicts. Callers sum over phases. [`SECTOR_BYTES`] is the unit of accesses to global memory.
 //!
 //! In one wavefront each bank delivers at most one word. An access that is too wide for one
 //! wavefront is split by lanes first: into two halves of a warp for 8 bytes per lane, into four
-//! quarters for 16. Within such a *phase*, lanes that need different words of one bank wait for
-//! each other. Lanes that need the same word do not wait.
+//! quarters for 16. Each part of the warp is a *phase* of the access (not of an mbarrier). Within
+//! it, lanes that need different words of one bank wait for each other. Lanes that need the same
+//! word do not wait.
 //!
 //! Invariant: the simulator, the solver and the pictures of accesses all count with this file.
 

@@ -1,16 +1,19 @@
-//! The atoms of pointwise functions of two operands (sum, quotient, minimum, ...), on one value
-//! per thread and on packed pairs.
+//! The atoms of sums, differences, products, quotients, minima and maxima of two operands, on one
+//! value per thread and on packed pairs of 16-bit floats. Comparisons are in `compare.rs`, `and`,
+//! `or` and `xor` in `reduce.rs`.
 //!
-//! - Sums and products use functions that the CUDA compiler never contracts to a fused
+//! - Sums and products of floats use functions that the CUDA compiler never contracts to a fused
 //!   multiply-add, so that each is rounded as its atom says. Atoms with `contract` in their name
 //!   are the exception.
 //! - Before sm_90 there is no addition or multiplication of bfloat16. The functions then compile to
 //!   one fused multiply-add with a factor of 1 or a summand of −0, whose rounded result is equal.
 //! - For a NaN and a number, min and max return the number; minimum and maximum return the NaN.
+//! - Quotients of f32 and f64 are rounded once, except in atoms with `approx` or `full` in their
+//!   name.
 //! - Quotients of 16-bit types are computed in f32, with an error far below half an ulp of the
 //!   16-bit type, and rounded once more: within 1 ulp.
-//! - A quotient by a literal is a product by its reciprocal. If the literal is a power of two, the
-//!   product equals the quotient.
+//! - Atoms for a quotient of floats by a literal multiply by its reciprocal. If the literal is a
+//!   power of two, the product equals the quotient.
 //! - Integers wrap: the C++ text adds and multiplies unsigned numbers.
 //! - Quotients of integers round toward zero. For B = 0 all bits of the result are ones. The
 //!   smallest number divided by −1 is itself. PTX leaves both cases undefined, so the text selects

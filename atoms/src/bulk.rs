@@ -1,9 +1,10 @@
-//! Decides whether a bulk atom (`cp.async.bulk`) implements a spec, and which bytes it copies.
-//! Matcher, printer and simulator all call [`bulk_copy`], so that they agree.
+//! Decides whether a bulk atom (`cp.async.bulk`, `cp.reduce.async.bulk`) implements a spec, and
+//! which bytes it moves ([`BulkCopy`]). The first difference is a [`BulkMismatch`]. Matcher,
+//! printer and simulator all call [`bulk_copy`], so that they agree.
 //!
 //! One thread issues a bulk copy, which copies as much as its operands hold. Fields of the atom
 //! describe the differences between atoms: [`Extent`], [`crate::Visibility`], the cache hint, and
-//! whether the atom has the number `{mask}`.
+//! whether the atom has the number `{mask}`, the mask of the blocks that receive the bytes.
 
 use crate::atom::{Atom, Extent, OperandAccess};
 use crate::missing_facts;

@@ -2,10 +2,10 @@
 //! values by a `bool`.
 //!
 //! All texts are CUDA C++. A comparison, such as `{D} = {A} < {B};`, compiles to two instructions:
-//! `setp` writes a predicate, and `selp` converts it to a number in a register. The compiler omits
-//! the second if the number is not used. If an operand is NaN, all comparisons are false except
-//! `ne`. [`CHOOSE`] is the C++ function that the text of `Select` calls; it is printed above a
-//! kernel that needs it.
+//! `setp` writes a predicate, and `selp` converts it to a number in a register. The CUDA compiler
+//! omits the second if the number is not used. If an operand is NaN, all comparisons are false
+//! except `ne`. [`CHOOSE`] is the C++ function that the text of `Select` calls; it is printed above
+//! a kernel that needs it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

@@ -1,8 +1,9 @@
 //! The atoms of casts between floating-point types, of one value and of packed pairs.
+//! `convert_through.rs` has the pairs of types that are missing here.
 //!
-//! The hardware converts 8-bit floats in pairs and saturates them. Before sm_90 the instruction
-//! from f32 to tf32 rounds ties away from zero, and not to even, as casts do. Both have an error of
-//! at most half an ulp.
+//! The hardware converts 8-bit floats in pairs. A number beyond their range becomes the largest one
+//! of its sign. Before sm_90 the instruction from f32 to tf32 rounds ties away from zero, although
+//! a cast rounds them to even. Both have an error of at most half an ulp.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomKind, AtomOp, Elem, Rounding};

@@ -1,12 +1,14 @@
-//! The atoms of casts from and to integers.
+//! The atoms of casts from integers, to integers and between integers, except those in
+//! `convert_through.rs`.
 //!
 //! A cast to an integer rounds to nearest even and saturates; NaN becomes 0. The conversions of the
-//! hardware from f32 and f16 to 32 bits do so. Those from f64 and to 64 bits return another number
-//! for NaN, which a selection replaces.
+//! hardware from f32 and f16 to 32 bits do so. Casts to 8 and 16 bits convert to 32 bits and clamp.
+//! The conversions from f64 and to 64 bits return another number for NaN, which a selection
+//! replaces.
 //!
 //! Integers of 4 bits become f16 and bf16 without a conversion instruction. Their bits are put into
 //! the significand of 1024 (f16) or 128 (bf16), where one ulp is 1. Then this number is subtracted
-//! again.
+//! again. Atoms of this kind convert pairs, or eight integers of one register.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomKind, AtomOp, Elem, Rounding};

@@ -1,6 +1,6 @@
-//! The atoms of casts through a third type, for pairs of types that no instruction converts in one
-//! step. Together with the other files they cover all pairs of scalar types of whole bytes, and
-//! pairs of 4-bit integers.
+//! The atoms of casts between all pairs of scalar types of whole bytes that `convert.rs` and
+//! `convert_int.rs` lack, and of packed pairs of 4-bit integers. Most of them convert through a
+//! third type, because no instruction converts in one step.
 //!
 //! The intermediate step is exact, except in two cases that do not change the result:
 //! - An integer beyond 2^24 is rounded on its way through f32 to an 8-bit float, which saturates at

@@ -1,6 +1,6 @@
-//! Reads measured costs of atoms from a file. They replace the estimated costs of the atom table.
-//! `carbyne atoms calibrate` writes such files; `costs/sm_90.json` is the one for the tables of
-//! sm_90 and sm_90a.
+//! Reads measured costs of atoms from a file. [`AtomTable::with_costs`] puts them in place of the
+//! costs of an atom table. `carbyne atoms calibrate` writes such files; `costs/sm_90.json` is the
+//! one for the tables of sm_90 and sm_90a.
 //!
 //! A file is one JSON object:
 //! - `format`: 1.

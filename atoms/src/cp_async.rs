@@ -2,8 +2,8 @@
 //! through registers.
 //!
 //! `.ca` keeps the data in the L1 cache. `.cg` does not, and exists for 16 bytes only. Atoms with
-//! `zfill` read only as many bytes as `valid=` says and write zeros for the others, for example at
-//! the edges of a tensor.
+//! `zfill` read only as many elements as `valid=` says and write zeros for the others, for example
+//! at the edges of a tensor.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

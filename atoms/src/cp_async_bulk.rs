@@ -1,10 +1,11 @@
 //! The atoms of `cp.async.bulk` and `cp.reduce.async.bulk`: bulk copies between global and shared
-//! memory that one thread issues, of contiguous bytes or of boxes of tensor maps.
+//! memory that one thread issues, of contiguous bytes or of boxes of tensor maps. Atoms differ in
+//! extent, direction and cache hint, and in whether a copy reaches several blocks (`multicast`).
 //!
 //! Copies to shared memory complete on an mbarrier. Copies from shared memory complete in the
 //! thread's bulk group. Costs are those of a unit of 16 bytes. `cp.reduce` adds to global memory,
-//! or keeps the minimum or maximum. For boxes the tensor map states the scalar type, so that the
-//! text of these atoms has no type.
+//! or keeps the minimum or maximum. Its PTX text names the scalar type for contiguous bytes; for
+//! boxes the tensor map states it.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{

@@ -1,9 +1,10 @@
-//! Writes the atom table as a Markdown page. `carbyne atoms --markdown` prints the result of
-//! [`atoms_markdown`].
+//! Writes atom tables as a Markdown page with one section per atom. `carbyne atoms --markdown`
+//! prints the result of [`atoms_markdown`], `carbyne atoms NAME` that of [`atom_markdown`] with a
+//! drawing.
 //!
-//! Atoms that differ only in the number of columns share one section, as a [`Series`].
+//! MatMul atoms that differ only in the number n of columns share one section, as a [`Series`].
 //!
-//! Invariant: the text depends on the table alone.
+//! Invariant: the text depends on the tables alone.
 
 use crate::arch::Arch;
 use crate::atom::{

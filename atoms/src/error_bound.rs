@@ -6,7 +6,8 @@
 //! stores them in a form that is easy to evaluate: |r − f(x)| ≤ (a + b·|x|)·|f(x)| + c, where r is
 //! the result of the instruction and f(x) the exact one. With u half an ulp at 1, one ulp of a
 //! normal result y is at most 2·u·|y|. One ulp of a subnormal result is the smallest positive
-//! number. A bound of a sum of products has one more term, for each product.
+//! number. A bound of a sum of products has one more term, for each product. A bound may hold only
+//! for a range of the last operand.
 
 use std::fmt;
 

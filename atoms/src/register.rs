@@ -1,9 +1,9 @@
 //! The atoms of copies between registers, and from literals, parameters and coordinates to
 //! registers.
 //!
-//! The literal of an Init is the operand `value`. It counts as a register and is printed as an
-//! expression of its C++ type. Types of less than one byte have no Init, because their values have
-//! no address.
+//! An Init may also write to memory. Its literal is the operand `value`, which counts as a register
+//! and is printed as an expression of its C++ type. Types of less than one byte have no Init,
+//! because their values have no address.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem};

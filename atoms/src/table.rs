@@ -1,4 +1,4 @@
-//! [`AtomTable`]: all atoms of one architecture, with lookup by name, by operation and by
+//! [`AtomTable`]: all atoms of one architecture, with lookup by name, by kind of spec and by
 //! synchronization statement, and the errors for an atom or a statement that the architecture
 //! lacks.
 

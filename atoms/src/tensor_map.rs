@@ -3,7 +3,7 @@
 //! the solver chooses boxes by the rules.
 //!
 //! Rules and numbers are those of the CUDA Driver API, Tensor Map Object Management, without
-//! interleaving.
+//! interleaving. The rule for stores ([`stores`]) was measured on an H100.
 
 use crate::missing_facts;
 use carbyne_ir::expr::{Dim, ExprArena};

@@ -1,4 +1,5 @@
-//! Selects the architectures on which a test covers an atom. Tests of several crates use it.
+//! Selects the architectures on which a test covers an atom: by default one of those that have the
+//! atom, in a full run all of them. Tests of several crates use it.
 
 use crate::arch::Arch;
 use crate::table::AtomTable;

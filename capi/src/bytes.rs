@@ -1,5 +1,6 @@
-//! Defines the byte strings that functions of the C interface return: texts, PTX and machine code.
-//! The caller reads them with `carbyne_bytes_data` and frees them with `carbyne_bytes_free`.
+//! Defines the byte strings that functions of the C interface return: texts, JSON documents, PTX
+//! and machine code. The caller reads them with `carbyne_bytes_data` and frees them with
+//! `carbyne_bytes_free`.
 
 use crate::objects::{free, new};
 use std::ffi::c_char;

@@ -1,5 +1,5 @@
 //! The list of errors and warnings that a call returns. Functions read the fields of each one:
-//! code, message, place in the text, help.
+//! code, severity, message, places in the text, help. Others return the whole list as text or JSON.
 
 use crate::objects::free;
 use carbyne::documents;

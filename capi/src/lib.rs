@@ -8,12 +8,14 @@
 //!
 //! Invariant: there is no state between calls except in objects of the caller, and objects are
 //! immutable. Any number of threads may use one object at once; the caller frees an object after
-//! its last use. Invariant: no panic crosses the border. A null pointer, a text that is not UTF-8,
-//! and an invalid number are errors.
+//! its last use. Invariant: no panic crosses the border. A text that is not UTF-8, an invalid
+//! number, and a null pointer where the comment of the function does not allow one are errors.
 //!
-//! # Safety All functions have the same conditions for callers, which the header states at its top.
-//! Pointers are null or point to valid values of their types. Objects were created by a function of
-//! this library and have not been freed. Texts end with a NUL byte or have the stated size.
+//! # Safety
+//!
+//! All functions have the same conditions for callers, which the header states at its top. Pointers
+//! are null or point to valid values of their types. Objects were created by a function of this
+//! library and have not been freed. Texts end with a NUL byte or have the stated size.
 
 #![expect(unsafe_code, reason = "an interface for C")]
 #![expect(clippy::missing_safety_doc, reason = "the crate's header states it for all functions")]

@@ -1,5 +1,6 @@
 //! Simulates a program on the CPU. Inputs and outputs are tensors of the caller, matched by name.
-//! It first refuses written tensors that share memory, and writes results only if the run succeeds.
+//! The function first refuses a written tensor that shares memory with any other passed tensor. It
+//! writes results only if the run succeeds.
 
 use crate::border::{
     Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,

@@ -1,6 +1,6 @@
 //! Copies tensors of the caller to arrays of the simulator and back, after it has checked device,
-//! type and shape. DLPack, the standard C structure of a tensor, describes the tensors. It also
-//! reads the values of sizes that the caller passes by name.
+//! type and shape. DLPack, the standard C structure of a tensor, describes the tensors. This file
+//! also reads the values of symbols, which the caller passes by name.
 
 use crate::border::{Failure, Outcome, given, list, misuse, word};
 use carbyne_embed::{Array, Code, Diagnostic, Scalar};

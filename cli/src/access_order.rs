@@ -1,8 +1,9 @@
-//! Proves that the accesses of a decomposed program are ordered by synchronization. Accesses that
-//! are not ordered are reported by their origin. If carbyne has generated all synchronization, the
-//! error is I0901, a bug in carbyne and not in the text. If a strategy of the user generated the
-//! kernel, or the text itself lets blocks write the same element, it is an error of the user's
-//! text. If the text has synchronization of its own, it is a warning.
+//! Proves that the accesses of a decomposed program are ordered by synchronization. Kernels that
+//! were complete in the user's text are left to `carbyne check`. For accesses that are not ordered,
+//! the origin of the kernel decides between error and warning. If carbyne has generated all
+//! synchronization, the error is I0901, a bug in carbyne and not in the text. If a strategy of the
+//! user generated the kernel, or the text itself lets blocks write the same element, it is an error
+//! of the user's text. If the text has synchronization of its own, it is a warning.
 
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::Decomposed;

@@ -1,6 +1,7 @@
-//! Adds a comment to each synchronization statement of the checked kernels of a text. The comment
-//! names the accesses that the statement orders, so that a reader knows why the statement is
-//! needed: `barrier // orders: line 3 reads %s, before line 4 overwrites it`.
+//! Adds a comment to each synchronization statement of the checked kernels of a text, in place of
+//! one of an earlier run. The comment names the accesses that the statement orders, so that a
+//! reader knows why the statement is needed:
+//! `barrier // orders: line 3 reads %s, before line 4 overwrites it`.
 //!
 //! Invariant: a comment follows its statement on the statement's last line. Therefore line numbers
 //! in comments are valid in the text with and without comments.

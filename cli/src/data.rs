@@ -1,6 +1,6 @@
-//! Reads input tensors from `.npy` files and from numbers on the command line, and the values of
-//! symbols, and writes output tensors, for the commands that execute programs, such as `simulate`
-//! and `run`.
+//! Reads the inputs of the commands that execute programs (`simulate`, `run`, `tune`): tensors from
+//! `.npy` files, and numbers and the values of symbols from the command line. It also writes output
+//! tensors to `.npy` files.
 
 use crate::args::{Data, InputArgs};
 use crate::failure::{Failure, Outcome, Source};

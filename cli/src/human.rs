@@ -1,6 +1,6 @@
 //! Prints diagnostics for people: source lines with labels below them, 100 columns wide.
 //!
-//! Invariant: text from files reaches the terminal only through [`sanitize`].
+//! Invariant: text from files reaches a diagnostic only through [`sanitize`].
 
 use crate::Io;
 use crate::failure::{Failure, Source};

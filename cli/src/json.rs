@@ -1,5 +1,5 @@
 //! Prints diagnostics for other programs (`--message-format json`): one JSON object per line on
-//! standard error.
+//! standard error. [`schema`] contains the versions of all JSON documents.
 //!
 //! Every object has a `kind`:
 //!

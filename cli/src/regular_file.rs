@@ -1,4 +1,4 @@
-//! Distinguishes regular files from pipes and devices, and follows links to them. The commands of
+//! Follows symbolic links, and distinguishes regular files from pipes and devices. The commands of
 //! `carbyne serve` open regular files only, because others may never end, or may be streams of the
 //! process.
 

@@ -8,7 +8,7 @@
 //! from the CUDA Math API 12.9 and the guide's section on the C standard library. A kernel has C
 //! linkage, so it clashes with a function of the same name whatever its parameters are.
 //!
-//! Invariant: every list is sorted; lookups are binary searches.
+//! Invariant: every list is sorted, because [`is_reserved`] makes binary searches.
 
 /// C++ keywords, alternative tokens, and predefined macros of GNU mode.
 #[rustfmt::skip] // As many on a line as fit.

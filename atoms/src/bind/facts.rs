@@ -1,8 +1,9 @@
-//! The trait [`Facts`]: the layouts and offsets of a leaf's operands, as far as they are known.
+//! The trait [`Facts`]: the layouts of a leaf's operands and divisors of their offsets, as far as
+//! they are known.
 //!
-//! [`super::bind()`] asks for them. The solver passes facts that hold for all symbols ([`Stated`]),
-//! the simulator passes the layouts and offsets of one execution. So both use one implementation of
-//! the checks.
+//! The checks of `bind` ask for them. [`super::bind()`] uses those that hold for all symbols
+//! ([`Stated`]). The simulator, which checks each address itself, passes the layouts of one
+//! execution to [`super::bind_with`]. So both use one implementation of the checks.
 
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;

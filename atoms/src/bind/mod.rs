@@ -4,16 +4,16 @@
 //! and `explain` call it.
 //!
 //! [`bind()`] judges a complete leaf: operation, scalar types, memories, threads, the number of
-//! values per thread, their order and their alignment. For each operand it compares the *function*
-//! from (thread, value) to addresses, never its spelling. A search that knows only a part of a leaf
-//! calls the parts of `bind`: [`operation`], [`unit()`], [`scalar`], [`memory`], [`literals`],
-//! [`groups`], [`aligned`].
+//! values per thread, their order and their alignment. It compares offsets of values, never the
+//! spelling of a layout. Bulk atoms are compared by [`bulk_copy`] in place of values and their
+//! order. A search that knows only a part of a leaf calls the parts of `bind`, for example
+//! [`operation`], [`unit()`], [`scalar`], [`memory`], [`literals`], [`groups`], [`aligned`].
 //!
-//! [`Facts`] provides known sizes and addresses. [`Stated`] provides those that hold for all values
-//! of a text's symbols. The simulator provides those of an execution with given values.
+//! [`Facts`] provides the known layouts and offsets. [`Stated`] provides those that hold for all
+//! values of a text's symbols. The simulator provides those of an execution with given values.
 //!
-//! `bind` does not check whether elements end up where the spec around the leaf says. That is a
-//! question about several leaves, for `decompose`.
+//! `bind` does not check whether elements end up where the spec around the leaf says. This question
+//! concerns several leaves; `decompose` answers it.
 
 mod facts;
 mod mismatch;

@@ -1,11 +1,12 @@
 //! Derives which values of an operand a leaf accesses if its tile is partial, that is, reaches over
-//! the end of a tensor's mode. Elements beyond the end do not exist and must not be accessed.
+//! the end of a tensor's mode. Elements beyond the end do not exist and must not be accessed. A
+//! value that is not read becomes 0.
 //!
-//! A leaf accesses all values of a thread at once, or the first n of them if its atom counts. So
-//! three cases are possible. Either all values are inside or all are outside; this follows from
-//! divisors of extents and coordinates. Or the atom counts, and the values end where one mode ends.
-//! Or the leaf is a copy, which is split: it copies all values at once if all are inside, and one
-//! by one otherwise.
+//! A leaf accesses all values of a thread at once, or the first n of them if its atom counts, that
+//! is, takes the number n (`zfill`). So three cases are possible. Either all values are inside or
+//! all are outside; this follows from divisors of extents and coordinates. Or the atom counts, and
+//! the values end where one mode ends. Or the leaf is a copy, which is split: it copies all values
+//! at once if all are inside, and one by one otherwise.
 
 use super::mismatch::{Mismatch, Why};
 use crate::atom::{Atom, OperandAccess};

@@ -4,8 +4,10 @@
 //! A descriptor contains the start address of the tile, two strides and a swizzle mode. It is equal
 //! in all threads. A descriptor can describe only a few layouts, the *canonical* ones (PTX ISA,
 //! Asynchronous Warpgroup Level Matrix Shared Memory Layout). [`derive()`] derives the fields from
-//! a layout. If this is impossible, it returns the nearest canonical layout and the first
-//! difference. [`CUDA_FUNCTION`] composes a descriptor from its fields in printed kernels.
+//! a layout. If this is impossible, it returns the reason, mostly with the nearest canonical
+//! layout. [`of_operand`] derives the fields for a tensor of a program, and refuses a tensor that
+//! may begin at an address that a descriptor cannot hold. [`CUDA_FUNCTION`] composes a descriptor
+//! from its fields in printed kernels.
 //!
 //! Below, T is the number of elements in 16 bytes, and `size` the bytes of one element. W is the
 //! width of the swizzle mode in bytes: 16 without a swizzle, otherwise 32, 64 or 128. `mn` counts

@@ -4,7 +4,8 @@
 //! B is K×N in this table: the index is `k + K*n`. The instructions call the operand `.col`, and
 //! other tables write it as N×K.
 //!
-//! Names consist of shape, accumulator, A and B. B is omitted if it has the type of A.
+//! Names consist of shape, accumulator, A and B. B is omitted if it has the type of A. Names of
+//! quad-pair atoms also contain the orders of A and B (`row.col`).
 //!
 //! The table does not contain `.satfinite` on integers, because no spec has saturating sums, nor
 //! one-bit factors.

@@ -1,9 +1,9 @@
 //! The atoms of `mma.sync.m8n8k4` on f16: each of the four quad-pairs of a warp (8 threads each)
 //! multiplies its own matrices.
 //!
-//! The instruction was made for sm_70; from sm_80 on there is no unit for it. Both factors may be
-//! row-major or column-major. The values of one thread are then consecutive in memory of the same
-//! order. The layout of D depends on its type.
+//! The instruction was made for sm_70; from sm_80 on there is no unit for it. Each factor may be
+//! row-major or column-major, in separate atoms. The values of one thread are consecutive in memory
+//! of this order. The layout of D depends on its type.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp, Elem, Rounding};

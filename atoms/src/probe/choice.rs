@@ -1,5 +1,6 @@
-//! The parameters of probes and chains: which of the atom's memories and types a program uses, and
-//! how many blocks, threads and repetitions.
+//! The parameters of probes and chains: which of the atom's memories, types and forms a program
+//! uses ([`Choice`]), how many blocks and threads, and how often a chain repeats the atom
+//! ([`Repeat`]).
 
 /// A choice among the memories, types and forms that an atom allows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! Writes litmus kernels: programs whose results show that a synchronization statement works, for
 //! tests of its atom on a device.
 //!
-//! Threads work in pairs. The first thread of a pair writes a number to shared memory and then adds
-//! it again and again, which takes time. The second thread reads the sum after the statement. If it
+//! In the tests of barriers and mbarriers, a thread writes a number to shared memory and then adds
+//! it again and again, which takes time. Another thread reads the sum after the statement. If it
 //! reads too early, it sees another sum. Statements that wait for groups of copies or MatMuls are
-//! tested with copies or MatMuls whose results are read.
+//! tested with copies or MatMuls whose results are read. Statements for clusters are tested with
+//! two blocks that copy to each other.
 //!
 //! Some statements act only on timing, on registers, or as hints. No result shows their effect:
 //! [`Unobservable::Statement`].

@@ -1,6 +1,8 @@
-//! Maps each value of a probed operand, given by (thread, value), to its element in the atom's tile
-//! and to its position in the caller's tensors. The test fills the tensors with this map, and names
-//! the lane and register of a wrong result.
+//! The operands of a probe ([`ProbeOperand`]), and how each passes between the caller's tensors and
+//! the probe ([`Passing`]: in registers, in memory, by value, ...). [`ProbeOperand::elements`] maps
+//! each position of a caller's tensor to an element of the atom's tile and, for registers, to
+//! (thread, value). By this map the test fills the tensors, and names the lane and register, or the
+//! coordinates, of a wrong result.
 
 use super::choice::Choice;
 use crate::atom::{Atom, AtomOp, AtomOperand, Elem, OperandAccess};

@@ -1,5 +1,5 @@
-//! Makes the probe of an atom whose operands are tiles, that is, of every atom that implements a
-//! spec and is not a bulk copy.
+//! Makes the probe, and the chain, of an atom whose operands are tiles, that is, of every atom that
+//! implements a spec and is not a bulk copy.
 
 use super::choice::{Choice, Repeat};
 use super::operand::ProbeOperand;

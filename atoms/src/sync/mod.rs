@@ -1,5 +1,5 @@
-//! The atoms of synchronization statements: barriers, mbarriers, clusters, groups of asynchronous
-//! work, and hints of warp groups and grids.
+//! The atoms of synchronization statements: barriers of blocks, warps and clusters, mbarriers,
+//! fences, groups of asynchronous work, and hints.
 //!
 //! If several atoms implement one statement, the better one comes first. Costs do not include
 //! waiting.

@@ -1,5 +1,5 @@
-//! The calculator as a server for other programs: it reads one JSON request per line, and writes
-//! one JSON answer per line.
+//! The calculator for other programs: [`answer`] takes a line with a JSON request and returns the
+//! JSON answer. `carbyne layout --json` calls it for each line of standard input.
 //!
 //! A request is `{"id":1,"op":"composition","args":["(6,2):(8,2)","(4,3):(3,1)"]}`. Strings are
 //! expressions, arrays are tuples or tilers by mode, `null` is `_`. The answer is a string

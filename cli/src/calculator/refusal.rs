@@ -1,6 +1,7 @@
 //! Makes the error message of an operation of the calculator that fails.
 //!
-//! Invariant: every message names the operation, and its help shows the operands with an example.
+//! Invariant: every error names the operation: in its message, or in its label if the layout
+//! library refuses the operands. The help about wrong operands shows an example of a call.
 
 use super::fault::Fault;
 use super::operation::Operation;

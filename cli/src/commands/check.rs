@@ -1,7 +1,8 @@
-//! `carbyne check`: reports errors of a program and, on request, which statement orders each pair
-//! of dependent accesses, as a list or as comments in the text. Errors come with changes of the
-//! text that were tried and correct them. It also finds the oldest architecture that has all
-//! instructions of a program.
+//! `carbyne check`: verifies a program, and proves that synchronization orders the accesses of its
+//! decomposed kernels. Accesses that are not ordered are errors; if the proof is undecided, the
+//! command warns. On request it prints which statement orders each pair of dependent accesses, as a
+//! list or as comments in the text. Errors come with changes of the text that were tried and
+//! correct them. It also finds the oldest architecture that has all instructions of a program.
 
 use crate::args::{Check, MessageFormat};
 use crate::failure::{Failure, Outcome, Source};

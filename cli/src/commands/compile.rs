@@ -1,5 +1,5 @@
-//! `carbyne compile`: decomposes a program and prints it as IR, CUDA C++, PTX or machine code, or
-//! prints the data that a launcher needs (`abi`).
+//! `carbyne compile`: decomposes a program and prints it as IR, CUDA C++ (on request with a
+//! function for tvm-ffi), PTX or machine code, or prints the data that a launcher needs (`abi`).
 //!
 //! The launch configuration (grid, block, shared memory) and, if the assembler ptxas ran, registers
 //! and spills are printed on standard error.

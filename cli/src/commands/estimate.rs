@@ -1,5 +1,5 @@
 //! Prints the estimated cycles of a kernel by resource (such as tensor cores or memory), as a table
-//! and as JSON.
+//! and as JSON, for `decompose --estimate`.
 
 use carbyne_atoms::Machine;
 use carbyne_decompose::{Estimate, Resource};

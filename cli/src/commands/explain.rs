@@ -1,5 +1,6 @@
 //! `carbyne explain`: for an error code, prints its section of `docs/errors.md`. For a program,
-//! explains which instructions were considered, and why each was taken or not (`why`).
+//! explains which strategies and instructions were considered, and why each was taken or not
+//! (`why`).
 
 use super::why;
 use crate::args::Explain;

@@ -1,5 +1,6 @@
-//! `carbyne fmt`: rewrites a text in canonical form, in place. `--check` prints the difference, and
-//! `--expand` prints the text with all omitted parts.
+//! `carbyne fmt`: rewrites a text in canonical form, in place. Two options leave the file
+//! unchanged: `--check` prints the difference and fails if there is one, and `--expand` prints the
+//! text with all omitted parts.
 
 use crate::args::Fmt;
 use crate::failure::{Failure, Outcome};

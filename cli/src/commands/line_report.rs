@@ -1,6 +1,7 @@
-//! Prints a simulated program with counts beside each line: executions, registers, bytes, sectors
-//! of global memory, wavefronts of shared memory, rounding. Below the program are the executions of
-//! each atom and the distance of each spec from its meaning. A second form is JSON.
+//! Prints a simulated program with counts beside each line, for `simulate --report`: executions,
+//! registers, bytes, sectors of global memory, wavefronts of shared memory, rounding. Below the
+//! program are the executions of each atom and the distance of each spec from its meaning. A second
+//! form is JSON.
 
 use carbyne_simulate::{KernelReport, LeafCount, LeafReport, SectorCount, SpecReport};
 use serde_json::json;

@@ -1,5 +1,5 @@
 //! Prints the modulo schedules of loops with `stages=` (how iterations overlap, and how many cycles
-//! each takes), as text and as JSON.
+//! each takes), as text and as JSON, for `decompose --stats` and `--emit json`.
 
 use carbyne_decompose::{Decomposed, LoopSchedule, Proof, Steady, Timed};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! `carbyne simulate`: executes a program and compares the results with the meaning of its specs.
-//! With `--arch` it decomposes the program first, and with `--against` it also compares the results
-//! with another program.
+//! `carbyne simulate`: executes a program on the CPU and compares the results with the meaning of
+//! its specs. With `--arch` it decomposes the program first, and with `--against` it also compares
+//! the results with another program.
 //!
 //! Tensors are read from and written to `.npy` files. The report goes to standard error, and the
 //! listing of `--report` to standard output.

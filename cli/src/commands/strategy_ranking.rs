@@ -1,5 +1,6 @@
 //! Prints the instances of strategies (strategies with numbers for their parameters) for a kernel,
-//! the best one first, and the reasons why the others were not chosen.
+//! the best one first, and the reasons why the others were not chosen. `decompose --top`,
+//! `decompose --stats` and `explain` use it.
 
 use crate::sanitize::sanitize;
 use carbyne_decompose::{Ranked, Ranking};

@@ -1,5 +1,6 @@
-//! `carbyne explain FILE`: explains which instructions were considered for each leaf, and why each
-//! was taken or not. `brief` contains the short answer.
+//! `carbyne explain FILE`: explains which strategies were considered for each kernel and which
+//! instructions for each leaf, and why each was taken or not. This file contains the long answer,
+//! for `--all`, `--at` and `--why`; `brief` contains the short one.
 
 mod brief;
 mod common;

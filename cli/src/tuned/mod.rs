@@ -15,7 +15,8 @@
 //!
 //! `read` parses the database, `apply` adds pins to the specs of a module and decomposes it.
 //!
-//! Invariant: a printed database is read as an equal database, and no other text is accepted.
+//! Invariant: a printed database is read as an equal database. A text with a malformed line is
+//! refused as a whole; the order of its entries does not matter.
 
 mod apply;
 mod database;

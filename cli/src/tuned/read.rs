@@ -1,4 +1,5 @@
-//! Parses the text of a database of tuned pins. Errors state the line and column.
+//! Parses the text of a database of tuned pins. Errors state the line and column. [`pin`] parses a
+//! single pin.
 
 use super::database::{Database, Entry, FIRST, Key};
 use carbyne_ir::ast::{AttrValue, Chosen, StmtKind};

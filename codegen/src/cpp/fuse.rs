@@ -1,9 +1,11 @@
 //! Fuses unrolled loops over the values of a thread, so that kernels need fewer registers.
 //!
 //! Lowering prints one spec after another: all values are converted, then all are scaled, then all
-//! are stored. If the compiler schedules so many statements, it keeps too many values at the same
-//! time and spills registers. This pass fuses such loops part by part. A part has as many values as
-//! the widest access: a vector is loaded, converted, scaled and stored, then the next one.
+//! are stored. If the CUDA compiler schedules so many statements, it keeps too many values at the
+//! same time and spills registers. This pass fuses such loops part by part. A part has as many
+//! values as the widest access, at least four: a vector is loaded, converted, scaled and stored,
+//! then the next one. Loads of memory that no fused statement writes come one part ahead, unless
+//! all of them are from shared memory.
 //!
 //! Two statements change their order only if neither accesses a register or memory that the other
 //! one writes. This is checked for every iteration with its indices.

@@ -1,5 +1,5 @@
-//! Puts `#line` directives before the statements of a printed file. By them debuggers and profilers
-//! show lines of the program in place of lines of the CUDA C++.
+//! Puts `#line` directives before the statements of printed kernels. By them debuggers and
+//! profilers show lines of the program in place of lines of the CUDA C++.
 
 use super::ast::{Comment, Item, Stmt, StmtKind};
 

@@ -4,7 +4,7 @@
 //! declarations), [`mod@fuse`] (fuses unrolled loops), [`lines`] (`#line` directives).
 //!
 //! Invariant: lowering builds trees. Only the printer (`print`, `print_expr`, `print_asm`) handles
-//! precedence, line breaks, and the escaping that keeps comments and strings from ending early.
+//! precedence, line breaks, and the escaping that keeps comments and inline PTX from ending early.
 
 pub mod ast;
 pub mod fuse;

@@ -1,7 +1,8 @@
 //! Removes unused declarations from the C++ syntax tree.
 //!
 //! Lowering declares whatever may be useful (the thread index, coordinates, views of registers as
-//! words) before it knows which of them later statements use.
+//! words) before it knows which of them later statements use. `fuse` also uses the walks over
+//! expressions of this file.
 
 use super::ast::{Expr, Piece, Stmt, StmtKind};
 use std::collections::HashSet;

@@ -1,5 +1,6 @@
-//! Lowers bulk copies (`cp.async.bulk`). One instruction copies the whole operands, so it takes
-//! their first addresses or tensor maps in place of the values of each thread.
+//! Lowers bulk copies and bulk accumulations (`cp.async.bulk`, `cp.reduce.async.bulk`) to inline
+//! PTX. One instruction moves the whole operands, so it takes their first addresses or tensor maps
+//! in place of the values of each thread.
 
 use super::access::Values;
 use super::state::{Lowering, Stored};

@@ -11,7 +11,8 @@
 //! wraps.
 //!
 //! Other expressions that divide by a value known only at run time are computed once, as soon as
-//! their variables have values. Otherwise the compiler would divide again under each condition.
+//! their variables have values. Otherwise the CUDA compiler would divide again under each
+//! condition.
 //!
 //! If a variable ends the loop with the value with which the loop begins in the next iteration of
 //! the enclosing loop, the variable is set once before the enclosing loop.

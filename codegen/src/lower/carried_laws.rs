@@ -1,5 +1,5 @@
 //! Tests that in every iteration a variable of `carried.rs` has the value of its expression, for
-//! any start and trip count of the loop and any enclosing loops.
+//! drawn starts and trip counts of the loop and an enclosing loop.
 
 use super::kernel::body_of;
 use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind};

@@ -1,5 +1,5 @@
-//! Prints the index expressions, coordinates (`@t = #cta.indices()`) and conditions of a kernel's
-//! statements.
+//! Prints the index expressions, coordinates (`@t = #cta.indices()`), counters, integers read from
+//! tensors, and conditions of a kernel's statements.
 //!
 //! `threadIdx.x` is unsigned in C++, so `threadIdx.x - 5` would wrap. An expression without
 //! subtractions uses CUDA's variable, as people write it; other expressions use a signed copy,

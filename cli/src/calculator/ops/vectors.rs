@@ -1,7 +1,8 @@
 //! Calculator operations for vectorized copies: the elements that are consecutive in two layouts,
 //! and the layout over elements of another width.
 //!
-//! Invariant: widths and factors are positive. The library checks that they divide.
+//! Invariant: the layout library refuses widths and factors below 1, and those that do not divide
+//! the layout.
 
 use crate::calculator::operation::{Operation, Param, op};
 use crate::calculator::value::{Kind, Value};

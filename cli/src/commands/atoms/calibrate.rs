@@ -7,9 +7,9 @@
 //! the chain cancels out. All operands are ones.
 //!
 //! An atom that has no chain, or whose longer chain takes no longer, is not measured, and the
-//! reason is printed. Three more cases are:
+//! reason is printed. An atom is not measured in three more cases, either:
 //!
-//! - The machine code of the longer chain shows that the compiler folded the chain.
+//! - The machine code of the longer chain shows that the CUDA compiler folded the chain.
 //! - The architecture emulates the atom. Then work that depends only on the factors is done once.
 //! - The chain of a sequence (an atom of several instructions) has reached zero, infinity or NaN,
 //!   for which it may take another path.

@@ -1,6 +1,6 @@
 //! `carbyne atoms compile`: compiles the probes of atoms, programs that execute one atom each, to
 //! files. `carbyne atoms verify --prebuilt` loads these files, so that the machine with the GPU
-//! needs no compiler. Both the parallel compilation and the loading of files are here.
+//! needs no NVRTC. Both the parallel compilation and the loading of files are here.
 
 use super::probes::{Batch, Probes};
 use crate::args::CompileAtoms;

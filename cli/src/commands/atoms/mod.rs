@@ -1,6 +1,6 @@
 //! `carbyne atoms`: lists and shows the atoms of an architecture. Its subcommands compile their
-//! probes (`compile`), verify them on a GPU (`verify`), and measure their cycles (`calibrate`,
-//! `machine`).
+//! probes (`compile`), verify them on a GPU (`verify`), and measure their cycles (`calibrate`;
+//! `machine` is its option `--machine`).
 
 #[cfg(feature = "gpu")]
 mod calibrate;

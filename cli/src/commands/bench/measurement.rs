@@ -1,5 +1,6 @@
 //! Measures one matrix product on the GPU. Kernels of carbyne and cuBLAS get the same factors,
-//! their results are compared, and they are timed in turns.
+//! their results are compared, and they are timed in turns. A kernel with a wrong result is an
+//! error and is not timed.
 
 use super::factors::{distance, drawn, width};
 use super::problem::Problem;

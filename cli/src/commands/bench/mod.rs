@@ -1,4 +1,5 @@
-//! `carbyne bench`: measures decomposed kernels and NVIDIA's libraries side by side.
+//! `carbyne bench`: measures decomposed kernels and NVIDIA's libraries (now only cuBLAS) side by
+//! side.
 //!
 //! - `problem`: a product as a text, and the allowed distance from cuBLAS.
 //! - `factors`: random factors, and the distance of results.

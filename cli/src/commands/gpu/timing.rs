@@ -1,5 +1,6 @@
 //! Times several kernels, and computes the ratios of their times. Kernels are launched in turns, so
-//! that changes of the clock and of the temperature affect all of them.
+//! that changes of the clock and of the temperature affect all of them. On request each is also
+//! timed alone, without a pause.
 
 use carbyne_launch::{Buffer, Fallible, Gpu, Timing, Work};
 use rand::SeedableRng;

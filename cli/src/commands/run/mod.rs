@@ -1,7 +1,7 @@
 //! `carbyne run`: executes a program on a GPU, compares the results with the meaning of its specs,
 //! and times it.
 //!
-//! Without the feature `gpu` of this crate, the command reports an error. `device` is the
+//! Without the feature `gpu` of this crate, the command fails with an error. `device` is the
 //! implementation.
 
 #[cfg(feature = "gpu")]

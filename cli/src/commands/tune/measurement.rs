@@ -1,5 +1,5 @@
-//! Measures the candidates for one spec on the GPU, which are instances of strategies: compares
-//! their results with the meaning of the spec, and times them in turns.
+//! Measures the candidates (instances of strategies) for one spec on the GPU: compares their
+//! results with the meaning of the spec, and times them in turns.
 
 use crate::args::Tune;
 use crate::commands::gpu::{Built, Clock, Loaded, Memory, Times, guarded, refill, unguarded};

@@ -1,7 +1,8 @@
 //! Prints the kernels as a function of tvm-ffi, `__tvm_ffi_NAME`, so that Python and other
-//! languages can call them. It takes tensors, checks all assumptions of the host function that
-//! launches the kernels, and calls that function. The files `tvm/ffi/c_api.h` and
-//! `tvm/ffi/extra/c_env_api.h` of apache-tvm-ffi declare the C interface.
+//! languages can call them. It takes tensors, numbers, and sizes that do not follow from tensors.
+//! It checks all assumptions of the host function that launches the kernels, and calls that
+//! function. The files `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of apache-tvm-ffi declare
+//! the C interface.
 
 use super::printer::{Printer, function, quoted, when};
 use crate::cpp::ast::{Binary, Expr, Item, Piece, Stmt, StmtKind, Type};
