@@ -1,6 +1,7 @@
-//! Scalar types (`f16`, `i32`, ..) and memory spaces (`GL`, `SH`, `RF`, ..), with their properties:
-//! bits, range, digits, who owns a tensor in the memory. Other files ask for these properties
-//! instead of comparing types.
+//! Scalar types (`f16`, `i32`, ..) and memory spaces (`GL`, `SH`, `RF`, ..), with their properties.
+//! Of a type they are: bits, range, digits, which literals it takes. Of a memory: who owns a tensor
+//! in it, whether threads can address and write it. Rules about several types or memories ask for
+//! these properties.
 
 macro_rules! spelled {
     ($(#[$meta:meta])* $name:ident {

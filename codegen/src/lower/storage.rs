@@ -1,5 +1,6 @@
-//! Prints the declarations of buffers, and of the views of registers as words that inline PTX
-//! needs.
+//! Names the parameters of a kernel, and prints the declarations of the buffers that it allocates.
+//! If inline PTX needs the registers of a buffer as words, it also prints a declaration of this
+//! view. A buffer whose memory or layout is still open is an error.
 //!
 //! A buffer in registers is an array, aligned so that vectors and words of it can be accessed. A
 //! buffer in shared memory is a pointer into the block's allocation.
