@@ -1,7 +1,7 @@
 //! Scalar types (`f16`, `i32`, ..) and memory spaces (`GL`, `SH`, `RF`, ..), with their properties.
-//! Of a type they are: bits, range, digits, which literals it takes. Of a memory: who owns a tensor
-//! in it, whether threads can address and write it. Rules about several types or memories ask for
-//! these properties.
+//! A type has bits, a range, digits, and literals that it takes. A memory has an owner of its
+//! tensors (caller, block or thread), and threads can address or write it, or not. Rules about
+//! several types or memories ask for these properties.
 
 macro_rules! spelled {
     ($(#[$meta:meta])* $name:ident {
