@@ -1,7 +1,8 @@
 //! The verifier: checks that a program is well formed, so that later stages need not check these
 //! rules. It collects all errors, up to [`crate::limits::MAX_ERRORS`], and never panics on a
 //! resolved program. A rule about extents over symbols refuses a program only if values of the
-//! symbols break it; a case that cannot be decided passes.
+//! symbols break it; a case that cannot be decided passes. (A matrix product is the exception: it
+//! is also refused if two of its extents are symbols that are not known to be equal.)
 //!
 //! Operands of one spec (`operands.rs`, `attributes.rs`, `exchange.rs`; `extents.rs` for symbols):
 //!
