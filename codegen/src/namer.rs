@@ -1,5 +1,5 @@
-//! Converts names of the program to names that C++ accepts: no other characters, no keyword, unique
-//! in their scope.
+//! Converts names of the program to names that C++ accepts. It replaces or drops other characters
+//! than letters and digits, and appends a number to a name that is reserved or already in scope.
 //!
 //! Invariant: every admitted name is `[A-Za-z][A-Za-z0-9_]*`, is not reserved (see `keywords.rs`),
 //! differs from every name of the enclosing scopes, and depends only on the order of admission. No

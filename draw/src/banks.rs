@@ -1,6 +1,7 @@
 //! Draws a warp's access to shared memory: which lane accesses which bank. If the tile has a
 //! swizzle, the picture shows the access without and with it. There is one panel per phase, that
-//! is, per part of the warp that the banks serve at once. Small tiles are drawn above their phases.
+//! is, per part of the warp that the banks serve at once. Small tiles of up to two modes are drawn
+//! below the phases.
 //!
 //! The caller may pass the layout of lanes. By default lanes access the tile as `ldmatrix` does:
 //! each lane accesses one vector along the mode that is contiguous in memory, and consecutive lanes
@@ -16,7 +17,7 @@ use carbyne_ir::layout::Layout;
 
 /// Lanes of a warp.
 const LANES: i64 = 32;
-/// Maximum number of rows of a tile that is drawn above its phases.
+/// Maximum number of rows of a tile that is drawn below its phases.
 const MAX_MAP_ROWS: i64 = 128;
 
 /// An access of a warp.

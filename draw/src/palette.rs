@@ -1,9 +1,10 @@
-//! The colors of pictures. Color-blind people can distinguish them, and each has a variant for
-//! light and for dark screens.
+//! The colors of pictures. Each has a variant for light and for dark screens.
 //!
-//! The hues are Paul Tol's qualitative scheme "light" (technical note SRON/EPS/TN/09-002), made for
+//! The eight hues distinguish things; people with red-green blindness can tell them apart, too.
+//! They are Paul Tol's qualitative scheme "light" (technical note SRON/EPS/TN/09-002), made for
 //! labeled cells with black text. On dark screens with white text the hues are the same, at
-//! lightnesses that are far apart. The shades go from pale to strong in one hue.
+//! lightnesses that are far apart. The eight shades show a quantity: they go from pale to strong in
+//! one hue.
 //!
 //! Invariant: text has a contrast of at least 4.5 to every fill in both modes; the tests compute
 //! it.

@@ -1,4 +1,5 @@
-//! Draws tensors and thread tensors of a program, and the operands of an atom.
+//! Draws tensors and thread tensors of a program, and the operands of an atom. A layout that is
+//! open or contains symbols is an error; an offset with symbols counts as 0, and a note says so.
 //!
 //! A register tensor that is distributed over threads is drawn by owner, any other tensor by
 //! offset. A tiled view is drawn over its root tensor, of which it is a view, if the root is small

@@ -38,7 +38,8 @@
 //! Errors are [`Diagnostics`]: codes, places in the text, and helps. The crate of each re-exported
 //! type documents it.
 //!
-//! Invariant: everything here comes from another crate; this crate adds no behavior of its own.
+//! Invariant: this crate only calls the other crates and exports their types. Every result and
+//! every error comes from one of them.
 
 pub use carbyne_atoms::{Arch, AtomTable};
 pub use carbyne_codegen::CudaKernel;

@@ -2,7 +2,7 @@
 //! resolver and verifier of GPU tensor kernels.
 //!
 //! Read the modules in this order: [`mod@tuple`], [`layout`], `ast`, `program`. [`layout`] can be
-//! used by itself. All crates of carbyne use [`cancel`], [`progress`], [`parallel`] and
+//! used by itself. Other crates of carbyne also use [`cancel`], [`progress`], [`parallel`] and
 //! [`testing`].
 //!
 //! # The layout algebra in ten examples

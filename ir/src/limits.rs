@@ -1,6 +1,6 @@
-//! Limits on the size of inputs that several files or crates share: length and nesting of texts,
-//! numbers of errors, threads and registers, steps of proofs. Limits of one file are constants of
-//! that file.
+//! Limits that several files or crates share: on the length and nesting of texts, on the numbers of
+//! errors, threads, registers and stages, on the expansion of sub-specs, on the steps of proofs, on
+//! the cells of a picture. A limit of one file is a constant of that file.
 //!
 //! Invariant: no input exhausts memory or the stack. Code that reads text, nests, or allocates by a
 //! number from the text checks this number against such a constant.

@@ -1,15 +1,16 @@
-//! Imports: replaces the `import` statements of a module by the sub-specs (specs with parameters,
-//! used like functions) of the imported files.
+//! Imports: replaces the `import` statements of a module by the definitions of the imported files:
+//! sub-specs (specs with parameters, used like functions) and strategies.
 //!
 //! The library reads no files. The caller of [`link`] passes a function that reads files and
 //! decides which files may be read.
 //!
-//! An import brings the sub-specs of a file, and transitively those of its own imports, each file
-//! once. Constants of a file stay private: they are renamed to unused names. Imported statements
-//! get the place of the `import`, and their specs name the original file and line (`loc=`).
+//! An import brings the definitions of a file, and transitively those of its own imports, each file
+//! once. Constants of a file stay private: they are renamed to unused names. A file with other
+//! statements is an error. Imported statements get the place of the `import`, and their specs name
+//! the original file and line (`loc=`).
 //!
-//! Invariant: for one module, each file is linked at most once, no file imports itself, and the
-//! linked files have at most [`MAX_TEXT_BYTES`] in all.
+//! Invariant: for one module, each file is linked at most once, and the linked files have at most
+//! [`MAX_TEXT_BYTES`] in all. A file that imports itself, also through others, is an error.
 
 use crate::ast::visit::{Of, Part, Walk, each_mut, parts};
 use crate::ast::{

@@ -1,6 +1,6 @@
-//! Runs a function for a list of items on several threads, with results in the order of the items.
-//! The threads work under the caller's token of [`crate::cancel`], so that they can be cancelled
-//! together.
+//! Runs a function for a list of items on several threads, one of which is the caller's, with
+//! results in the order of the items. The threads work under the caller's token of
+//! [`crate::cancel`], so that they can be cancelled together.
 
 use crate::cancel;
 use std::panic::resume_unwind;

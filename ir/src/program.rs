@@ -8,7 +8,7 @@
 //! A tensor is a *view*: a buffer, an offset, and levels of layouts (outermost first). Offset and
 //! strides count scalars of the buffer. The program's [`ExprArena`] contains the index expressions;
 //! their variables ([`Program::vars`]) are thread and block indices, loop variables, coordinates,
-//! integers read from the caller's memory, and symbols.
+//! counters, integers read from the caller's memory, and symbols.
 //!
 //! [`walk`] iterates over statements, [`samples`] chooses values of symbols for test runs. The
 //! other files add methods about facts, casts and ranges of integers.

@@ -1,6 +1,7 @@
-//! Scalar types (`f16`, `i32`, ..) and memory spaces (`GL`, `SH`, `RF`, ..), with their properties:
-//! bits, range, digits, who owns a tensor in the memory. Other files ask for these properties
-//! instead of comparing types.
+//! Scalar types (`f16`, `i32`, ..) and memory spaces (`GL`, `SH`, `RF`, ..), with their properties.
+//! A type has bits, a range, digits, and literals that it takes. A memory has an owner of its
+//! tensors (caller, block or thread), and threads can address or write it, or not. Rules about
+//! several types or memories ask for these properties.
 
 macro_rules! spelled {
     ($(#[$meta:meta])* $name:ident {

@@ -1,6 +1,6 @@
 //! Integer tuples nested to any depth: the shapes, strides and coordinates of layouts.
 //!
-//! A number and a tuple of one number are different: `4` and `(4)`. Text and
+//! A number and a tuple of one number are different: `4` and `(4)`. Parsers and
 //! [`crate::layout::Layout`] check that tuples nest at most [`MAX_DEPTH`] deep, so recursion over
 //! such a tuple is bounded. The order is column-major everywhere: the first leaf (innermost number)
 //! varies fastest.

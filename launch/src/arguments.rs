@@ -1,4 +1,4 @@
-//! The arguments of a kernel launch, in the layout in memory that the driver needs. They are made
+//! The arguments of a kernel launch, as the bytes and pointers that the driver takes. They are made
 //! from the addresses of tensors, the bytes of numbers and the values of symbols. For a tensor map,
 //! this file evaluates the arguments of the driver's encoder.
 //!

@@ -1,9 +1,11 @@
-//! Divides the tensors in global memory that a program's kernels use into those that the caller
-//! passes and those between kernels. The latter lie one after another in one workspace. Host
-//! functions and launchers pass tensors accordingly.
+//! Divides the tensors in global memory that some kernels of a program use into those that the
+//! caller passes and those in a workspace, where they lie one after another. In the workspace are
+//! tensors that `decompose` added, and tensors only between kernels: the first kernel that uses
+//! them writes them whole, and the last one only reads them. If the kernels are not all kernels of
+//! the program, the caller passes every tensor. Host functions and launchers follow this division.
 //!
 //! It also computes the size, the form (extents and strides) and the alignment of such tensors, and
-//! which of them kernels write before they read them.
+//! which of them kernels write as a whole before they read them.
 
 use super::cuda_kernel::CudaKernel;
 use crate::scalars::{storage, storage_bits};

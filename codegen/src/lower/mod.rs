@@ -1,13 +1,16 @@
 //! Lowers programs to C++ syntax trees. Each file lowers one kind of thing.
 //!
 //! Reading order: `kernel` (the kernel function), `stmts` (control flow), `guards` (conditions on
-//! the executing threads), `storage` (declarations), `access` (views as elements), `leaf` (atoms),
-//! `ptx` and `descriptor` (operands of inline PTX), `sync` (synchronization statements),
-//! `register_fences` (registers of asynchronous atoms), `state` (the shared state), `carried` and
-//! `loop_pointers` (variables that loops advance), `host` (functions that launch kernels).
+//! the executing threads), `storage` (declarations), `access` (views as elements), `indices` and
+//! `known_conditions` (index expressions and conditions), `leaf` and `bulk` (atoms), `ptx` and
+//! `descriptor` (operands of inline PTX), `sync` (synchronization statements), `register_fences`
+//! (registers of asynchronous atoms), `state` (the shared state), `carried` and `loop_pointers`
+//! (variables that loops advance), `helper` (functions that kernels call), `cuda_kernel` (the
+//! printed kernel), `interface`, `sizes` and `host` (the parameters of a program, and functions
+//! that launch its kernels).
 //!
 //! Invariant: lowering reads the program and the atom table, and chooses no layout, atom, barrier
-//! or address.
+//! or address. (It assigns the hardware's numbers to barriers of named threads.)
 
 mod access;
 mod bulk;

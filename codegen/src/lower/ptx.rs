@@ -1,11 +1,12 @@
-//! Lowers atoms whose text is PTX to `asm` statements: operands become numbered registers of the
-//! statement.
+//! Lowers atoms whose text is PTX to `asm` statements of C++: the operands of the spec become the
+//! operands `%0`, `%1`, .. of the statement.
 //!
-//! A register operand is split into registers of its class, in the order of its values. A 32-bit
-//! register packs adjacent narrower values. An operand in memory becomes one register with the
-//! thread's address (32-bit in shared memory, 64-bit in global memory), or, for a tile that `wgmma`
-//! reads, with its matrix descriptor (`descriptor`). Callers pass other registers, such as the
-//! addresses and tensor maps of bulk copies (`bulk`). Numbers become immediates or registers.
+//! A register operand becomes several operands, one for each register, in the order of its values.
+//! The atom states the kind of register: 16, 32 or 64 bits, f32 or f64. A 32-bit register packs
+//! adjacent narrower values. An operand in memory becomes one register with the thread's address
+//! (32-bit in shared memory, 64-bit in global memory), or, for a tile that `wgmma` reads, with its
+//! matrix descriptor (`descriptor`). Callers pass other registers, such as the addresses and tensor
+//! maps of bulk copies (`bulk`). Numbers become immediates or registers.
 
 use super::access::Values;
 use super::helper::Helper;

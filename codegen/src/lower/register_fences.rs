@@ -1,5 +1,5 @@
-//! Prints empty `asm` statements that keep the C++ compiler from moving accesses to registers which
-//! an asynchronous instruction (`wgmma`) still uses.
+//! Prints calls of a helper function whose `asm` statement is empty. They keep the C++ compiler
+//! from moving accesses to registers which an asynchronous instruction (`wgmma`) still uses.
 //!
 //! The C++ compiler assumes that an asm statement is complete when the next one begins. It would
 //! move accesses to the statement's registers to places where the hardware still uses the

@@ -1,8 +1,10 @@
-//! Prints the declarations of buffers, and of the views of registers as words that inline PTX
-//! needs.
+//! Names the parameters of a kernel, and prints the declarations of the buffers that it allocates.
+//! A buffer whose memory or layout is still open is an error.
 //!
-//! A buffer in registers is an array, aligned so that vectors and words of it can be accessed. A
-//! buffer in shared memory is a pointer into the block's allocation.
+//! A buffer in registers is an array, aligned so that vectors and words of it can be accessed.
+//! Pointers to the array as words of 16, 32 and 64 bits are declared for inline PTX; those that
+//! nothing uses are not printed. A buffer in shared memory is a pointer into the block's
+//! allocation.
 
 use super::helper::Helper;
 use super::state::{Lowering, Stored};

@@ -1,5 +1,9 @@
-//! Lowers synchronization statements: prints the text of their atoms with mbarriers and numbers in
-//! its placeholders. It also assigns numbers to barriers of named threads.
+//! Lowers synchronization statements: prints the text of their atoms with mbarriers, tensor maps
+//! and numbers in its placeholders.
+//!
+//! A `barrier` of named threads becomes `__syncthreads()` if they are the whole block, and a
+//! `__syncwarp` if they are lanes of one warp. Several warps get one of the 15 other numbered
+//! barriers of the hardware, which this file assigns. It is an error if a kernel needs more.
 
 use super::access::Values;
 use super::guards::Executors;

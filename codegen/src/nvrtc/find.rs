@@ -12,8 +12,9 @@
 //!
 //! In the last case the library is opened by its name, else by its path.
 //!
-//! Invariant: nothing below the working directory is searched, unless one of these variables names
-//! a relative path. So running in an untrusted folder does not load its libraries.
+//! Invariant: no path depends on the working directory, unless one of these variables names a
+//! relative path. So running in an untrusted folder does not load its libraries. (The dynamic
+//! loader searches the working directory only if `LD_LIBRARY_PATH` includes it.)
 
 use super::ffi::Functions;
 use crate::Fallible;

@@ -10,7 +10,7 @@
 //! ptxas info    : Used 32 registers, used 1 barriers, 1024 bytes smem, 384 bytes cmem[0]
 //! ```
 //!
-//! A log in another format gives `None`, never a wrong number.
+//! A log without these lines gives `None`. ptxas omits the static shared memory if it is 0.
 
 /// The resource usage of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

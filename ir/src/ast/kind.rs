@@ -2,8 +2,9 @@
 //! text, the number of operands, the rule that extents must satisfy, whether the output is also
 //! read.
 //!
-//! Other files ask for these properties and contain no lists of kinds. A new kind needs a variant
-//! and its properties in this file, and a meaning in the simulator.
+//! Rules that concern several kinds ask for these properties. A new kind needs a variant and its
+//! properties in this file, a meaning in the simulator, and code wherever single kinds are treated
+//! apart.
 
 use crate::scalar::{Scalar, spelled};
 

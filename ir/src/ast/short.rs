@@ -1,10 +1,11 @@
 //! Nodes of the syntax tree for the short forms of `carbyne 2`, version 2 of the text format: heads
 //! that declare their threads, expressions over tensors such as `exp(%s - %max)`, selections such
-//! as `[%rows, 0..64]`, sub-specs (specs with parameters, used like functions) and strategies. A
-//! person writes them in place of executors, allocations and single specs.
+//! as `[%rows, 0..64]`, symbols with facts (`sym M where M % 8 == 0`), sub-specs (specs with
+//! parameters, used like functions) and strategies. A person writes the first three in place of
+//! executors, allocations and single specs.
 //!
-//! [`crate::resolve::elaborate`] expands them, except for strategies, which `decompose` applies to
-//! kernels without bodies.
+//! [`crate::resolve::elaborate`] expands them, except for symbols, and for strategies, which
+//! `decompose` applies to kernels without bodies.
 
 use super::{Attr, BinaryOp, Block, Expr, Name, SpecKind, TensorType, TypeAttr, View};
 use super::{Dims, Operand};

@@ -1,6 +1,6 @@
-//! The synchronization statements (`mbarrier.wait`, `fence.async`, `wgmma.commit`, ..) with their
-//! meaning and the operands that each one takes. The parser, messages and the resolver use this one
-//! table.
+//! The table of synchronization statements (`mbarrier.wait`, `fence.async`, `wgmma.commit`, ..):
+//! what each one does, and which operands it takes. The parser, messages and the resolver use this
+//! one table.
 
 use crate::scalar::spelled;
 

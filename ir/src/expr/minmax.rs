@@ -1,5 +1,6 @@
-//! Constructors of the minimum and the maximum of two symbolic expressions. If the ranges decide
-//! it, the result is one of the two.
+//! Constructors of the minimum and the maximum of two symbolic expressions. The result is one of
+//! the two if their ranges, or the range of their difference, decide which. Otherwise it is a new
+//! node of the arena.
 
 use super::{Dim, ExprArena, Node};
 use crate::layout::LayoutError;

@@ -1,5 +1,5 @@
 //! [`Answer`]: the answer of a layout library under test to one operation: a result, a refusal of
-//! the operands, or that the library does not have the operation.
+//! the operands, or that the library does not have the operation (for such operands).
 
 use std::fmt;
 

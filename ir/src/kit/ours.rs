@@ -2,7 +2,8 @@
 //! other library: for [`Layout`] over numbers, and for [`OverSymbols`], whose strides may contain
 //! symbols.
 //!
-//! Invariant: each operation is one call of the layout algebra, without any computation here.
+//! Invariant: each operation only calls the layout algebra. This file computes no index, extent or
+//! stride of a result.
 
 use super::answer::Answer;
 use super::like::{Bits, LayoutLike};

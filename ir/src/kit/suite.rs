@@ -1,9 +1,10 @@
 //! The suite: evaluates every law on generated operands, in parallel, and reports what holds. Here
 //! is also the macro that makes a test of each law.
 //!
-//! Invariant: runs are deterministic. The seed follows from the name of the law and the environment
-//! variable `CARBYNE_SEED`. Invariant: if a library does not have an operation, laws about this
-//! operation are reported as not implemented, and every summary names them.
+//! Invariant: equal seeds give equal runs. The seed follows from the name of the law and that of
+//! [`crate::testing`], which is 0 unless the environment changes it. Invariant: if a library does
+//! not have an operation, laws about this operation are reported as not implemented, and every
+//! summary names them.
 
 use super::bounds::Bounds;
 use super::error::{Demand, LawError, LawResult, Outcome};

@@ -1,9 +1,10 @@
-//! Common vectors of two layouts: the longest run of elements that are consecutive in both, and so
-//! the widest vector by which a copy between them may move elements.
+//! Common vectors of two layouts: the longest run of elements from index 0 on that is consecutive
+//! in both, and so the widest vector by which a copy between them may move elements.
 //!
 //! Invariant: let `r = max_common_layout(a, b)`. Then `a.at(r.at(i)) == i == b.at(r.at(i))` below
 //! its size `max_common_vector(a, b)`: one copy instruction could move this number of elements.
-//! With symbols, the result is the longest run known to be consecutive for all their values.
+//! With symbols, the result is the longest run known to be consecutive for all their values. If it
+//! is unknown whether any elements are consecutive, the error names the missing fact.
 
 use super::{Layout, LayoutError};
 use crate::leaf::Leaf;

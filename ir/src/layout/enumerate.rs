@@ -4,10 +4,12 @@
 //! Composition of constant layouts is decided completely for up to [`MAX_ENUMERATED`] coordinates,
 //! by two facts. First, a function on `0..n` is a layout of size `n` in at most one coalesced way.
 //! A greedy search finds it: the first mode must be as long as the values grow linearly. Second, a
-//! layout whose profile refines that of `b` is a sum of one function for each leaf of `b`. The
+//! layout whose nesting refines that of `b` is a sum of one function for each leaf of `b`. The
 //! coordinates that move only one leaf determine its function.
 //!
-//! Example: `(2,2,2):(1,5,7) ∘ (2,2):(3,1)` is `(2,2):(6,1)`, although the steps of 3 carry.
+//! Example: `(2,2,2):(1,5,7) ∘ (2,2):(3,1)` is `(2,2):(6,1)`. A step of 3 moves the first two
+//! digits of an index, and from index 1 it carries into the third digit; nevertheless it always
+//! adds 6.
 
 use super::profile::{Builder, Token};
 use super::{Layout, Leaves, Stride};

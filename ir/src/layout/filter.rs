@@ -1,5 +1,5 @@
-//! Filtering removes the modes of stride 0 (broadcasts); the nullspace consists of exactly these
-//! modes.
+//! Filtering removes the modes of stride 0 (broadcasts) and those of extent 1, and coalesces the
+//! others. The nullspace consists of exactly the modes of stride 0.
 //!
 //! Invariant: `filter(a)` reaches the indices of `a`, each once if the remaining modes are
 //! injective. Invariant: `a.at(nullspace(a).at(i)) == 0`, and the product of the two sizes is the

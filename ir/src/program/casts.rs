@@ -2,9 +2,11 @@
 //! simulator uses this when it compares the results of a body with the meaning.
 //!
 //! A cast in a `means` block rounds if its type does not contain every value of its operand
-//! ([`Means::roundings`]). A cast in a body may implement such a rounding. It may also be a step
-//! that the meaning does not mention: probabilities rounded to halves for a tensor core, or a tile
-//! that is stored. [`Program::casts`] distinguishes the two.
+//! ([`Means::roundings`]). [`Program::casts`] gives the role of each such cast in a body. It may
+//! implement a rounding of the meaning. It may be a step that the meaning does not mention:
+//! probabilities rounded to halves for a tensor core, or a tile that is stored. Or it splits a
+//! number: the body adds the rounding error of the cast elsewhere, as in a product of f32 values by
+//! bf16 products.
 
 use super::{BufferId, Means, MeansInput, MeansOp, Operand, Program, Spec, SpecId, TensorId, walk};
 use crate::ast::{Attr, BinaryOp, Key, SpecKind, UnaryOp};

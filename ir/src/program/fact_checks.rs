@@ -1,6 +1,6 @@
 //! Methods about the facts that a module states about its symbols: whether given values satisfy
-//! them, which every launch checks first ([`Program::check_facts`]); the remainders that they fix;
-//! and the facts as assumptions of proofs.
+//! them and the bounds of the symbols, which every launch checks first ([`Program::check_facts`]);
+//! the remainders that they fix; and the facts as assumptions of proofs.
 
 use super::{Fact, Program, Residue, differences};
 use crate::ast::{CmpOp, Expr};

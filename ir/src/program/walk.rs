@@ -1,5 +1,6 @@
-//! Iterates over the statements of a program and the statements inside them, in text order; finds
-//! the leaves of a spec, and the place in the source program (`loc=`) that a diagnostic is about.
+//! Iterates over the statements of a program and the statements inside them, in text order. Finds
+//! the leaves of a spec, the spec or buffer that a statement of the syntax tree became, and the
+//! place in the source program (`loc=`) that a diagnostic is about.
 //!
 //! Invariant: the iteration does not recurse, so that programs of any depth are safe.
 

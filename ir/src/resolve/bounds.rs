@@ -1,6 +1,6 @@
-//! Checks that an index stays within the extent of its mode (V0212, an index can leave the range of
-//! its mode). Proofs use the ranges of variables, enclosing loops and `if`s, and facts about
-//! symbols; this file also records these assumptions.
+//! Proves that an index stays within the extent of its mode. An index for which there is no proof
+//! is an error (V0212). Proofs use the ranges of variables, enclosing loops and `if`s, and facts
+//! about symbols; this file also records these assumptions.
 //!
 //! A box of a tensor map is the exception: it may lie outside of its tensor, where it reads zeros
 //! and writes nothing. A box that always lies outside is refused, and so is one whose coordinate

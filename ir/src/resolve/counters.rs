@@ -1,10 +1,11 @@
 //! Resolves counters: `counter @q = 0` declares an integer, and steps such as `@q += 1` change it.
 //! A persistent kernel counts the stages of a ring with one, if the number of iterations of an
-//! inner loop differs from tile to tile.
+//! inner loop differs from tile to tile. Only the body of the spec that declares a counter may step
+//! it.
 //!
 //! Each step gives the counter a new variable ([`VarKind::Counter`]), and so does each loop and
 //! each condition that contains a step. An expression thereby states which value of the counter it
-//! uses. A name for an earlier value, such as a view, must not be used after a step (V0243),
+//! uses. It is an error to use a name for an earlier value, such as a view, after a step (V0243),
 //! because later stages keep only the current value.
 
 use super::scope::{Binding, Sigil};

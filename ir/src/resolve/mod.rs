@@ -6,10 +6,11 @@
 //! It is one pass in text order. For each statement, the pass expands short forms and uses of
 //! sub-specs (`launch`, `declare`, `expressions`, `subspecs`), inserts Selects for partial tiles
 //! (`domains`), binds names (`scope`), folds constants (`constants`, `symbols`), infers views
-//! (`tensors`, `threads`), compares them with stated types (`types`), and replaces operands of
-//! specs by tensor ids (`specs`). It collects at most [`crate::limits::MAX_ERRORS`] errors. A name
-//! whose definition failed stays bound, but its uses report no further errors, so that one mistake
-//! gives one error.
+//! (`tensors`, `threads`, and the files of single operations), proves that indices are in range
+//! (`bounds`), compares views with stated types (`types`), and replaces operands of specs by tensor
+//! ids (`specs`). Then `register_owners` decides which threads hold open register tensors. The
+//! resolver collects at most [`crate::limits::MAX_ERRORS`] errors. A name whose definition failed
+//! stays bound, but its uses report no further errors, so that one mistake gives one error.
 //!
 //! Invariant: a view never changes storage. A view is an offset and levels of layouts, which the
 //! exact layout algebra computes. Views that the algebra refuses are errors. [`crate::verify`]

@@ -1,8 +1,8 @@
 //! Resolves `.pad([1,1], [1,1], 0)`, a view with additional elements around those of a tensor, as
-//! the border of a convolution. In a body, the view gets bounds, and only elements within them are
-//! accessed. With the value 0 the added elements count as zeros; without a value they do not exist,
-//! so that a reduction ignores them. Another value is an error in a body; a `means` block takes any
-//! value (`means/mod.rs`).
+//! the border of a convolution. In a body, the tensor must be in global memory. The view gets
+//! bounds, and only elements within them are accessed. With the value 0 the added elements count as
+//! zeros; without a value they do not exist, so that a reduction ignores them. Another value is an
+//! error in a body; a `means` block takes any value (`means/mod.rs`).
 
 use super::exprs::{overflow, refused};
 use super::tensors::count;

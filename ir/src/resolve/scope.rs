@@ -1,7 +1,8 @@
 //! Scopes: the names of tensors, threads, numbers and kernels that a statement may use, each with
 //! its definition.
 //!
-//! Invariant: a name cannot hide another name with the same sigil (`%`, `#` or `@`).
+//! Invariant: a name cannot hide another name of its kind. The kinds are tensors (`%`), threads
+//! (`#`), numbers (`@i`, or bare `k`), and kernels with sub-specs (`@`).
 
 use crate::diag::apart;
 use crate::expr::Dim;

@@ -12,8 +12,8 @@
 //! grammar, integers are not negative, required lists are not empty, each mode has a stride, and
 //! comments contain no line breaks and end without blanks. [`print()`] accepts other modules, too,
 //! but the output may not parse to an equal tree. [`well_formed()`] finds such defects of trees
-//! that were built in memory. [`crate::resolve`] calls it, so later stages only see well-formed
-//! modules.
+//! that were built in memory, except those of comments. [`crate::resolve`] calls it, so later
+//! stages only see modules that are well formed but for their comments.
 
 mod comments;
 mod parse;

@@ -1,5 +1,6 @@
-//! Checks that a module can be written as a text: it is printed, parsed and compared. Trees that a
-//! program built in memory may fail this, for example by a name with a blank in it.
+//! Checks that a module can be written as a text: it is printed, parsed, and compared with the
+//! result, except for comments and blank lines. Trees that a program built in memory may fail this,
+//! for example by a name with a blank in it.
 
 use super::parse::parse_up_to;
 use super::print::{print_head, print_plain};

@@ -4,7 +4,9 @@
 //!
 //! A body fixes how a spec is decomposed. At a spec with a body, `tile=` and `warps=` only record
 //! the choices of a strategy, and `acc=` is part of the meaning. The body must agree with all
-//! three. Attributes that only an instruction uses, such as `atom=`, must stand at the leaf.
+//! three. Attributes that only an instruction uses, such as `atom=`, are an error there: they must
+//! stand at the leaf. At a leaf that accumulates in registers, `acc=` must be the type of the
+//! registers, or a wider one if the solver still has to choose the instruction of a block.
 
 use super::state::Verifier;
 use crate::ast::{Key, Role, SpecKind};

@@ -1,6 +1,6 @@
 //! Checks views of other blocks' shared memory, `%x.peer(rank)`, for V0231: the rank names a block
-//! of the cluster, and only a leaf has such a view as operand. The `bar=` of a copy is never in
-//! another block.
+//! of the cluster, and no spec with a body has such a view as operand. Leaves and synchronization
+//! statements may have one. The `bar=` of a copy is never in another block.
 
 use super::state::{Around, Verifier};
 use crate::diag::Code;

@@ -1,6 +1,6 @@
 //! Checks the `lane=` of a Shfl, which exchanges registers between the threads of a group, for
-//! V0218: the lane, distance or mask stays within the group. The hardware would ignore the high
-//! bits of a larger number.
+//! V0218: a constant lane, distance or mask stays within the group. The hardware would ignore the
+//! high bits of a larger number.
 
 use super::state::Verifier;
 use crate::ast::SpecKind;

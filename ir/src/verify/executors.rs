@@ -1,8 +1,9 @@
 //! Checks the threads that execute statements.
 //!
 //! - V0213: the executor of a kernel, the part in `<<< >>>`, is a whole tensor of blocks and one of
-//!   threads. The executor of a nested spec consists of threads of the enclosing spec. If one
-//!   elected thread executes a leaf, its addresses and numbers do not depend on which thread it is.
+//!   threads, and the blocks of a cluster are neighbors. The executor of a nested spec consists of
+//!   threads of the enclosing spec. If one elected thread executes a leaf, its addresses and
+//!   numbers do not depend on which thread it is.
 //! - V0214: a thread tensor contains distinct threads, and the index of a thread determines its
 //!   coordinates.
 //! - V0220: all threads of a barrier reach it, and all threads of a group from which one is elected

@@ -3,8 +3,9 @@
 //!
 //! First, extents that are provably equal are replaced by one of them. If the operands then fit,
 //! they pass. Otherwise, a search looks for a counterexample: values of the symbols that satisfy
-//! all facts, and for which the extents do not fit. The verifier refuses the spec only with a
-//! counterexample. Undecided cases pass.
+//! all facts, and for which the extents do not fit. The verifier refuses the spec if there is one.
+//! Undecided cases pass, except for a matrix product in which two symbols that are not known to be
+//! equal meet.
 
 use super::state::{Asked, Verifier};
 use crate::ast::CmpOp;

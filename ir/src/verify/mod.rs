@@ -1,7 +1,8 @@
 //! The verifier: checks that a program is well formed, so that later stages need not check these
 //! rules. It collects all errors, up to [`crate::limits::MAX_ERRORS`], and never panics on a
 //! resolved program. A rule about extents over symbols refuses a program only if values of the
-//! symbols break it; a case that cannot be decided passes.
+//! symbols break it; a case that cannot be decided passes. (A matrix product is the exception: it
+//! is also refused if two of its extents are symbols that are not known to be equal.)
 //!
 //! Operands of one spec (`operands.rs`, `attributes.rs`, `exchange.rs`; `extents.rs` for symbols):
 //!
@@ -33,12 +34,13 @@
 //!   each thread's own group. A thread is elected only where all threads of its group arrive.
 //! - V0227 a body writes only outputs of its spec and its own allocations. It reads only operands
 //!   of its spec and its own allocations.
-//! - V0228 a synchronization statement names as many mbarriers as its operation takes.
+//! - V0228 a synchronization statement has the operands that its operation takes: one mbarrier,
+//!   several, or a tensor map.
 //! - V0229 mbarriers are in SH, and only synchronization statements and the `bar=` of a copy use
 //!   them.
 //! - V0230 only leaves that copy have boxes of a tensor map as operands.
-//! - V0231 views of other blocks' shared memory name a block of the cluster, and are operands of
-//!   leaves.
+//! - V0231 views of other blocks' shared memory name a block of the cluster, and are no operands of
+//!   a spec with a body.
 //! - V0239 a gather (elements that a tensor of coordinates selects) is not written, and the kernel
 //!   does not write a tensor from which it reads indices.
 //!

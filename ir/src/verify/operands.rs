@@ -1,6 +1,7 @@
-//! Checks that the operands of a spec fit its kind: their number (V0217), scalar types (V0207),
-//! memories (V0206) and extents (V0208), and the `valid=` of a Move, the number of elements that it
-//! copies (V0218).
+//! Checks that the operands of a spec fit its kind: their number and which of them are literals
+//! (V0217), scalar types (V0207), memories (V0206) and extents (V0208), and the `valid=` of a Move,
+//! the number of elements that it copies (V0218). It also refuses a generic Spec without meaning
+//! and body (V0217), and an Iota outside of `means` blocks (V0221).
 
 use super::extents::Value;
 use super::state::{Asked, Verifier};

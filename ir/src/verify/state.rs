@@ -4,8 +4,9 @@
 //! [`Around`] is the context of a statement: the kernel, the innermost spec with a body, the
 //! buffers that the statement may read, those that it may write, the enclosing conditions and loops
 //! at which threads of the block may part ([`Diverged`]), and the enclosing conditions over symbols
-//! ([`Asked`]). Loops that all threads execute alike are not in it. [`Questions`] holds answers of
-//! the prover about extents over symbols, and the number of proofs that may still be tried.
+//! ([`Asked`]). Loops that all threads execute alike are not in it. [`Questions`] holds the known
+//! answers about extents over symbols, and two budgets: how many proofs and how many values of
+//! symbols may still be tried.
 
 use crate::ast::CmpOp;
 use crate::diag::Diagnostics;

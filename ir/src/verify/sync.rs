@@ -1,6 +1,7 @@
 //! Checks mbarriers, tensor maps, and the statements that use them.
 //!
-//! - V0228: a synchronization statement has the operands that its operation takes.
+//! - V0228: a synchronization statement has the operands that its operation takes: one mbarrier,
+//!   several, or a tensor map; and `after=` names one 32-bit register of the thread.
 //! - V0229: mbarriers are in shared memory, and only synchronization statements and the `bar=` of a
 //!   copy use them.
 //! - V0230: only leaves that copy have boxes of a tensor map as operands.

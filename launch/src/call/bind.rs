@@ -1,7 +1,8 @@
 //! Plans the launches of a call. It checks the types, shapes and strides of the arguments against
-//! the tensors of the program, and computes the symbols (the sizes that the program leaves open)
-//! from the extents and strides. It then computes the shapes of the results that the caller omits,
-//! the places of tensors in the workspace, and the source of each kernel argument.
+//! the tensors of the program, and that all are on one device. It computes the symbols (the sizes
+//! that the program leaves open) from the extents and strides. It then computes the shapes of the
+//! results that the caller omits, the places of tensors in the workspace, and the source of each
+//! kernel argument.
 
 use super::plan::{Map, Place, Plan, Planned, Shape, Slot, Tensor};
 use super::view::View;

@@ -1,5 +1,6 @@
 //! Executes a call on the simulator, on tensors in memory of the CPU. The elements of the tensors
-//! are copied to arrays before the run, and the results are copied back after it.
+//! are copied to arrays before the run, except those of results. If the run succeeds, written
+//! tensors are copied back.
 #![allow(unsafe_code, reason = "memory of other libraries")]
 
 use super::{Call, Device, Given, Parameter, View, Word};

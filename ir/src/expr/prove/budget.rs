@@ -1,5 +1,5 @@
-//! Limits the number of steps of proofs, so that time does not depend on how hard a question is. A
-//! proof that exceeds its budget fails.
+//! Limits the number of steps of proofs, so that time does not depend on how hard a question is. If
+//! a proof exceeds its budget, the claim counts as not proven.
 
 /// The step limit of one proof. A step is one operation on a coefficient.
 pub(super) const MAX_STEPS: usize = 300_000;

@@ -1,6 +1,7 @@
 //! The prover: decides whether a symbolic expression is at least zero, or a multiple of a number,
 //! under assumptions such as the facts of `where`. Checks of index ranges and of equal extents, and
-//! the synchronization check, use it.
+//! the synchronization check, use it. If it cannot decide, it names a fact that is missing, if
+//! possible one about a single symbol that would suffice.
 //!
 //! The prover reads an expression as a sum over atoms, such as variables and quotients
 //! (`system.rs`). It adds the negated claim to the assumptions and the laws of the atoms, and

@@ -1,7 +1,7 @@
 //! Laws of operations that group or select modes: group, concatenate, slice and dice.
 //!
 //! The result of group and concatenate must be the expected layout, with its nesting: leaves keep
-//! their extents, strides and order. Of slice and dice only the values are compared, with those of
+//! their extents, strides and order. The laws of slice and dice compare only values, with those of
 //! the selected modes in their order, so a library may nest the result as it likes.
 
 use crate::kit::error::{LawResult, judge};
