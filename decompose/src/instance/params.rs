@@ -243,8 +243,8 @@ impl<'a> Condition<'a> {
     fn unmet(&self) -> Unmet {
         let (lhs, rhs) = (text::print_number(&self.lhs), text::print_number(&self.rhs));
         let text = match self.pin {
-            Some(key) => format!("`{key}=` asks for {lhs} == {rhs}"),
-            None => format!("{lhs} {} {rhs}", self.op),
+            Some(key) => format!("`{lhs} == {rhs}`, which `{key}=` states"),
+            None => format!("`{lhs} {} {rhs}`", self.op),
         };
         let mut divides = false;
         for e in [&*self.lhs, &*self.rhs] {

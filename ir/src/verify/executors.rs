@@ -266,7 +266,7 @@ impl Verifier<'_> {
             return;
         }
         if self.p.threads[exec.threads].elect.is_some() {
-            let message = "a barrier in the body of an elected thread";
+            let message = "one elected thread alone reaches the barrier";
             let help = "move it out of the body of the elected thread";
             return self.error(Code::Divergent, span, message, help);
         }
@@ -289,7 +289,10 @@ impl Verifier<'_> {
                 here.len(),
                 group.len()
             ),
-            _ => format!("{} threads arrive at a barrier of {waited}", here.len()),
+            _ => format!(
+                "{} threads execute the barrier, but it waits for {waited} threads",
+                here.len()
+            ),
         };
         self.errors.push(Diagnostic::new(Code::Divergent, span, message).help(
             "name the threads, `barrier(#t)`, or each thread's own group, `barrier(#w[@w])`, or \

@@ -11,7 +11,9 @@
 //! - V0209 a written tensor in GL or SH maps no two coordinates to one element, for all values of
 //!   the symbols.
 //! - V0210 registers are compact: every register of a buffer is used once.
-//! - V0213 a nested spec runs on its kernel's blocks, and on threads of the enclosing spec.
+//! - V0213 a kernel names its blocks, then its threads; a nested spec runs on its kernel's blocks,
+//!   and on threads of the enclosing spec. An elected thread uses no address that depends on the
+//!   thread.
 //! - V0214 thread tensors contain distinct threads, and the index of a thread determines its
 //!   coordinates.
 //! - V0215 a thread-value layout covers its tensor exactly; replicated values have stride 0.
@@ -19,6 +21,7 @@
 //! - V0218 the spec can use the values of its attributes, and its body does not contradict them.
 //! - V0220 all threads of a barrier reach it: the whole block, all named threads, or all threads of
 //!   each thread's own group.
+//! - V0221 an Iota is in a `means` block.
 //! - V0222 pinned allocations do not overlap, unless one reuses the other.
 //! - V0224 an alignment covers the period of its swizzle.
 //! - V0227 a body writes only outputs of its spec and its own allocations. It reads only operands
@@ -33,7 +36,8 @@
 //! - V0242 a swizzle moves whole elements, and moves no element out of its buffer.
 //!
 //! [`crate::resolve`] checks names, ranks, tiles, index ranges and stated types while it infers
-//! views (V0201 to V0205, V0211, V0212, V0216, V0219, V0221, V0223), and `means` blocks (V0232).
+//! views (V0201 to V0206, V0212, V0214 to V0219, V0221, V0223, V0224), `means` blocks (V0207,
+//! V0208, V0217, V0232), and the rest of the text (V0213, V0228, V0230, V0233 to V0241).
 //! `decompose` checks that atoms exist. `simulate` checks races between threads, and that a body
 //! computes the meaning of its spec.
 
