@@ -121,7 +121,7 @@ pub(crate) enum Opaque {
     ChosenAround,
     #[error("a result is used by its coordinates, but no operand has its extents")]
     Coordinates,
-    #[error("the spec computes {0} products, but a strategy computes one")]
+    #[error("the spec computes {0} products, but no strategy computes more than one")]
     Products(usize),
     #[error("{0} has no meaning on whole tensors")]
     Kind(SpecKind),

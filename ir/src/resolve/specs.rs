@@ -248,7 +248,7 @@ impl Resolver {
                 return fail(
                     Diagnostic::new(Code::Attribute, attr.name.span, message)
                         .label(format!("{} has no `{key}`", spec.kind.with_article()))
-                        .note(format!("`{key}=` is {}", key.says()))
+                        .note(format!("`{key}=` takes {}", key.says()))
                         .help(format!("remove `{shown}`{instead}")),
                 );
             }

@@ -289,6 +289,9 @@ impl Verifier<'_> {
                 here.len(),
                 group.len()
             ),
+            _ if waited == 0 => {
+                "the barrier names other threads than those that execute it".to_owned()
+            }
             _ => format!(
                 "{} threads execute the barrier, but it waits for {waited} threads",
                 here.len()
