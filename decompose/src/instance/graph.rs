@@ -117,7 +117,7 @@ pub(crate) enum Opaque {
     /// Which value of the `means` block.
     #[error("a result is used with another shape")]
     ViewOfResult(usize),
-    #[error("a tensor with symbolic sizes is padded, and not an operand that is padded with 0")]
+    #[error("with symbolic sizes only an operand can be padded, and only with 0")]
     ChosenAround,
     #[error("a result is used by its coordinates, but no operand has its extents")]
     Coordinates,

@@ -370,7 +370,7 @@ pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins, mut budget: Budge
         match enumerated(def, strategy, given, pins, habits, &mut budget) {
             Ok(all) if all.instances.is_empty() => {
                 return match all.unmet {
-                    Some(c) => format!("{what} `{}`", c.text),
+                    Some(c) => format!("{what} {}", c.text),
                     None => "it has no values to choose".to_owned(),
                 };
             }

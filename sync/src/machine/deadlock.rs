@@ -9,6 +9,10 @@ use carbyne_ir::program::BufferId;
 use carbyne_ir::program::walk::Step as WalkStep;
 use std::collections::HashSet;
 
+/// A statement that arrives on an mbarrier. If its threads are blocked: its label, and the
+/// statement at which they wait with one of them.
+type ArrivalSite = (u32, String, Option<(u32, u32)>);
+
 impl<'p, 'a> Machine<'p, 'a> {
     /// Records the waits that complete asynchronous work before its block ends.
     fn keep_ends(&mut self) {
@@ -335,14 +339,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         Some(mask)
     }
 
-    /// A statement that arrives on an mbarrier of a buffer; if its threads are blocked, its label,
-    /// the wait that blocks them, and one of them. A blocked arrival comes before others.
-    fn arrival_on(
-        &self,
-        buffer: BufferId,
-        wait: u32,
-        all: &[Lockstep<'p>],
-    ) -> Option<(u32, String, Option<(u32, u32)>)> {
+    /// A statement that arrives on an mbarrier of a buffer. A blocked one comes before others.
+    fn arrival_on(&self, buffer: BufferId, wait: u32, all: &[Lockstep<'p>]) -> Option<ArrivalSite> {
         let (mut walk, mut first) = (self.p.walk(self.body), None);
         while let Some(step) = walk.next() {
             let WalkStep::Enter(stmt) = step else { continue };

@@ -108,7 +108,10 @@ fn roles_that_wait_for_each_other() {
 fn a_wait_for_bytes_that_nobody_copies() {
     let first = format!("{PUT}\n    mbarrier.expect(%full[0], 128) // with");
     let second = format!("mbarrier.wait(%full[0], 0) // here\n    {GET}");
-    refused(&kernel(INIT, &first, &second), "bytes fewer arrive in its phase than `mbarrier.expect` states");
+    refused(
+        &kernel(INIT, &first, &second),
+        "bytes fewer arrive in its phase than `mbarrier.expect` states",
+    );
 }
 
 #[test]
