@@ -711,14 +711,15 @@ fn endless(p: &Program, want: &Want) -> Diagnostic {
     let scalar = t.map_or_else(String::new, |t| format!(" ({})", p.scalar_of(t)));
     let kind = spec.kind;
     let message = format!(
-        "{name}{scalar} has no layout that this {kind} accepts, after {MAX_ROUNDS} copies in between"
+        "{name}{scalar} has no layout that this {kind} accepts, after {MAX_ROUNDS} copies in \
+         between"
     );
     let label = format!(
         "no instruction of this {kind} accepts {name} in its layout, or in one that copies give it"
     );
     let help = format!(
-        "state the thread-value layout, `RF{{tv=(..):(..) over #cta}}`, of the tensor that {name} is \
-         moved to; or first convert {name} to a type of at least 8 bits, by a separate spec"
+        "state the thread-value layout, `RF{{tv=(..):(..) over #cta}}`, of the tensor that {name} \
+         is moved to; or first convert {name} to a type of at least 8 bits, by a separate spec"
     );
     Diagnostic::new(Code::NotDecomposed, spec.span, message).label(label).help(help)
 }

@@ -116,8 +116,8 @@ pub fn compare_with_parent(
             return Err(Box::new(
                 Diagnostic::new(Code::OtherSpec, comparison.writer(name), text)
                     .label(
-                        "the blocks that ran wrote no element that the original program also writes, or \
-                         other blocks add to all of these elements",
+                        "the blocks that ran wrote no element that the original program also \
+                         writes, or other blocks add to all of these elements",
                     )
                     .help("run more blocks with `--blocks all`, or write the tensor"),
             ));
@@ -377,7 +377,10 @@ impl<'p> Comparison<'p> {
         Box::new(
             Diagnostic::new(Code::WrongElement, self.writer(name), text)
                 .label("the result of the program differs from that of the original program")
-                .help("correct the statement that computes the element, or name another program after `--against`")
+                .help(
+                    "correct the statement that computes the element, or name another program \
+                     after `--against`",
+                )
                 .note(format!(
                     "the stored element is `{stored}`; without rounding, in binary64, the two \
                      differ by more than 2^-{} of the sum of the added magnitudes",

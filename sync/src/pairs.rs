@@ -104,7 +104,7 @@ impl<'p> At<'p> {
         self.thread = mask.threads().next().unwrap_or(0);
     }
 
-    /// What the thread does, and the iteration: `thread 32 waits here, k = 3`
+    /// The action of the thread, and the iteration: `thread 32 waits here, k = 3`
     pub(crate) fn label(&self, does: &str) -> String {
         let loops = self.text();
         let comma = if loops.is_empty() { "" } else { ", " };

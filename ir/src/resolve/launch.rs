@@ -138,7 +138,8 @@ impl Resolver {
                          the blocks, and remove the groups from the body; or state the layout, \
                          `RF{{tv=(..):(..) over #{over}}}`"
                     ),
-                    _ => "launch a block for each group, or state the layout, `RF{tv=(..):(..) over #w}`"
+                    _ => "launch a block for each group, or state the layout, \
+                          `RF{tv=(..):(..) over #w}`"
                         .to_owned(),
                 }),
             );

@@ -636,8 +636,8 @@ pub(crate) fn wrong_element(
         Some(_) if !casts.is_empty() => d = casts.into_iter().fold(d, Diagnostic::note),
         Some(_) => {
             d = d.note(format!(
-                "the stored element is {is}; rounding is not the cause, because the result is wrong \
-                 without any rounding, too: the body computes something else, or one of its \
+                "the stored element is {is}; rounding is not the cause, because the result is \
+                 wrong without any rounding, too: the body computes something else, or one of its \
                  literals has too few digits"
             ));
         }
