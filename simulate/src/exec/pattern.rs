@@ -171,8 +171,8 @@ mod tests {
         let tile = note(&[4, 4], |e| e % 4 < 2 && e / 4 >= 2, one);
         assert!(
             tile.starts_with(
-                "4 of 16 elements are wrong: all of [0..2, 2..4]\npicture from [0,0] on; a character \
-                 is an element: `#` is wrong, `.` is correct\n..##\n..##\n....\n...."
+                "4 of 16 elements are wrong: all of [0..2, 2..4]\npicture from [0,0] on; a \
+                 character is an element: `#` is wrong, `.` is correct\n..##\n..##\n....\n...."
             ),
             "{tile}"
         );
