@@ -143,8 +143,7 @@ impl<'a> Elements<'a> {
         let what = match sign {
             (1, 1) => "a character is an element: `#` is wrong, `.` is correct".to_owned(),
             (m, n) => format!(
-                "a character is {m}x{n} elements: `#` all are wrong, `+` some are wrong, `.` all \
-                 are correct"
+                "a character is {m}x{n} elements: `#` all wrong, `+` some wrong, `.` correct"
             ),
         };
         let corner = ranges.iter().map(|(from, _)| from.to_string()).collect::<Vec<_>>().join(",");
@@ -182,7 +181,7 @@ mod tests {
         assert!(mask.contains("all whose coordinate 1 is 1 modulo 4"), "{mask}");
         let large = note(&[256, 256], |e| e == 0, one);
         assert!(large.starts_with("1 of 65536 elements is wrong\npicture from [0,0]"), "{large}");
-        assert!(large.contains("are correct\n+"), "{large}");
+        assert!(large.contains("`.` correct\n+"), "{large}");
         assert!(large.lines().all(|l| l.len() <= 100), "{large}");
     }
 }
