@@ -62,9 +62,15 @@ pub fn executed_by(p: &Program, spec: &Spec, atom: &Atom) -> Result<(), ThreadsM
     match size == atom.group {
         true if atom.group == 1 || placed(p, threads, levels, atom) => return Ok(()),
         true => {
-            found += match neighbors(atom) {
-                true => ", which may not be consecutive or not begin at a multiple of their number",
-                false => ", which are in another order or do not cover their warps",
+            let inner = threads.inner().last().and_then(Layout::to_fixed);
+            let consecutive = inner.is_some_and(|l| l.cosize() <= l.size());
+            found += &match (neighbors(atom), consecutive, threads.offset) {
+                (false, ..) => {
+                    ", which are in another order or do not cover their warps".to_owned()
+                }
+                (true, false, _) => ", which are not consecutive".to_owned(),
+                (true, true, Dim::Const(first)) => format!(", from thread {first} on"),
+                (true, true, Dim::Expr(_)) => ", whose first thread is not known".to_owned(),
             }
         }
         false => {}
@@ -88,7 +94,10 @@ pub fn executors(p: &Program, id: ThreadsId) -> String {
 fn wanted(atom: &Atom, threads: &str) -> String {
     match atom.group {
         1 => format!("each thread for itself, `#{threads}.scalar()`"),
-        n if neighbors(atom) => format!("groups of {n} threads, `#{threads}.tile([{n}])`"),
+        n if neighbors(atom) => format!(
+            "groups of {n} consecutive threads that begin at a multiple of {n}, \
+             `#{threads}.tile([{n}])`"
+        ),
         n => format!("groups of {n} threads, `#{threads}.tile([{}])`", atom.thread_layout),
     }
 }

@@ -44,13 +44,26 @@ impl Given {
     }
 
     /// Replaces line numbers of the decomposed text in a message by those of the user's text.
+    /// Quoted text and the place in another program (`loc=`) stay.
     fn renamed(&self, message: &str) -> String {
-        let mut parts = message.split("line ");
+        if Diagnostic::is_origin(message) {
+            return message.to_owned();
+        }
+        // Every second part is quoted.
+        let parts = message.split('`').enumerate();
+        let part = |(i, part)| if i % 2 == 0 { self.renumbered(part) } else { String::from(part) };
+        parts.map(part).collect::<Vec<_>>().join("`")
+    }
+
+    fn renumbered(&self, words: &str) -> String {
+        let mut parts = words.split("line ");
         let mut out = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
             let number = &part[..part.len() - rest.len()];
-            let given = number.parse().ok().and_then(|line| self.line(line));
+            let is_word = !out.ends_with(|c: char| c.is_ascii_alphanumeric());
+            let given = number.parse().ok().filter(|_| is_word);
+            let given = given.and_then(|line| self.line(line));
             let number = given.map_or(number.to_owned(), |line| line.to_string());
             out.extend(["line ", &number, rest]);
         }
@@ -219,5 +232,23 @@ fn exit_code_of(code: Code) -> i32 {
         Code::BadTuned => 2,
         Code::Internal => 3,
         _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Given;
+
+    #[test]
+    fn only_unquoted_line_numbers_are_renamed() {
+        let given = Given { lines: [(7, 3)].into(), ..Given::default() };
+        for (message, renamed) in [
+            ("put it between line 7 and line 9", "put it between line 3 and line 3"),
+            ("write `Move (%line 7)` in line 7", "write `Move (%line 7)` in line 3"),
+            ("baseline 7 is no number of a line", "baseline 7 is no number of a line"),
+            ("comes from line 7 of model.py", "comes from line 7 of model.py"),
+        ] {
+            assert_eq!(given.renamed(message), renamed);
+        }
     }
 }

@@ -78,8 +78,8 @@ fn refusal(
         }
     };
     Diagnostic::new(Code::Calls, p.specs[id].span, message)
-        .label("after a call ptxas treats the registers of the factor as free")
-        .related(p.specs[by].span, "its first factor stays in registers")
+        .label("ptxas may reuse the registers of the factor after a call")
+        .related(p.specs[by].span, "the first factor of this MatMul stays in registers")
         .help(help)
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn inexact(
         let message = format!("`{}` is used despite `math=exact`", taken.name);
         let label = format!("`{}` would become a call beside `{}`", best.name, keeper.name);
         let d = Diagnostic::warning(Code::Calls, p.specs[id].span, message).label(label);
-        let d = d.related(p.specs[by].span, "its first factor stays in registers");
+        let d = d.related(p.specs[by].span, "the first factor of this MatMul stays in registers");
         Some(d.help("move the first factor of the MatMul to shared memory, `(%a:SH)`"))
     };
     solution.assignments.iter().filter_map(of).collect()

@@ -260,10 +260,13 @@ pub fn decompose_by(
         attempt(Attempt { given, module, src, table, options, unordered, staging: Staging::ALL });
     let found = found.map(|d| {
         let d = unstated::with_given_up(module, src, d, (table, options));
-        unstated::with_narrow(module, src, d, table)
+        let mut d = unstated::with_narrow(module, src, d, table);
+        d.warnings = resolve::joined(module, d.warnings);
+        d
     });
     found.map_err(|errors| {
         let errors = pins::blame_each(module, src, table, options, errors);
+        let errors: Diagnostics = resolve::joined(module, errors);
         if Walk::new(&module.items).stmts().all(|stmt| stmt.loc().is_none()) {
             return errors;
         }
@@ -709,14 +712,15 @@ fn endless(p: &Program, want: &Want) -> Diagnostic {
     let scalar = t.map_or_else(String::new, |t| format!(" ({})", p.scalar_of(t)));
     let kind = spec.kind;
     let message = format!(
-        "after {MAX_ROUNDS} detours {name}{scalar} is still not in a place that this {kind} accepts"
+        "{name}{scalar} has no layout that this {kind} accepts, after {MAX_ROUNDS} copies in \
+         between"
     );
     let label = format!(
-        "no instruction of this {kind} accepts {name} in its layout, or in one that detours reach"
+        "no instruction of this {kind} accepts {name} in its layout, or in one that copies give it"
     );
     let help = format!(
-        "state the thread-value layout, `RF{{tv=..}}`, of the tensor that {name} is moved to; or \
-         first convert {name} to a type of at least 8 bits, by a separate spec"
+        "state the thread-value layout, `RF{{tv=(..):(..) over #cta}}`, of the tensor that {name} \
+         is moved to; or first convert {name} to a type of at least 8 bits, by a separate spec"
     );
     Diagnostic::new(Code::NotDecomposed, spec.span, message).label(label).help(help)
 }
@@ -753,10 +757,10 @@ fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
     let errors: Diagnostics = leaves
         .filter(|(_, spec)| spec.ints(Key::Tile).is_some())
         .map(|(_, spec)| {
-            let message = format!("`tile=` of a {} inside a body", spec.kind);
+            let message = format!("`tile=` is not allowed at a {} in a body", spec.kind);
             Diagnostic::new(Code::PinsConflict, spec.span, message)
                 .label("its operands are already one tile of a block")
-                .help("remove it, and tile the operands: `%A.tile([64,32])[@i, k]`")
+                .help("remove `tile=`, and tile the operands: `%A.tile([64,32])[@i, k]`")
         })
         .collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
@@ -930,17 +934,17 @@ fn leaves(
 /// # Errors
 /// The errors of both.
 pub fn checked(module: &Module, src: &str) -> Result<Program, Diagnostics> {
-    verified(resolve::resolve_read(module, src)?)
+    verified(module, resolve::resolve_read(module, src)?)
 }
 
 /// The same of what was made of an elaborated module.
 fn elaborated(module: &Module, src: &str) -> Result<Program, Diagnostics> {
-    verified(resolve::resolve_elaborated(module, src)?)
+    verified(module, resolve::resolve_elaborated(module, src)?)
 }
 
-fn verified(program: Program) -> Result<Program, Diagnostics> {
+fn verified(module: &Module, program: Program) -> Result<Program, Diagnostics> {
     let errors = verify::verify(&program);
-    if errors.is_empty() { Ok(program) } else { Err(errors) }
+    if errors.is_empty() { Ok(program) } else { Err(resolve::joined(module, errors)) }
 }
 
 /// Resolves and verifies an elaborated module, in which each statement then has an id of its own.

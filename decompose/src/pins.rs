@@ -25,6 +25,8 @@ const BUDGET: u64 = 4_000;
 pub struct Pin {
     /// What, in words.
     pub what: String,
+    /// An action that removes it.
+    pub remedy: String,
     /// Where.
     pub span: Span,
 }
@@ -128,7 +130,8 @@ fn blame(
     let Some(mut original) = list.next() else { return out };
     if others.is_empty() {
         // The reason stands in the error itself.
-        original.related.push((first.span, format!("{} stands in the way", first.what)));
+        let why = format!("without {} there is a solution", first.what);
+        original.related.push((first.span, why));
         out.push(original);
         list.for_each(|d| out.push(d));
         return out;
@@ -138,19 +141,18 @@ fn blame(
         first.span,
         format!("{} pins contradict each other", needed.len()),
     )
-    .label(first.what.clone())
-    .help("there is a solution without any one of them: remove one, or write `{?}`");
+    .label(first.what.clone());
     for pin in others {
         d = d.related(pin.span, pin.what.clone());
     }
-    d = d.note(format!("with all of them: {}", original.message));
-    if !original.label.is_empty() {
-        d = d.note(original.label);
+    let colon = if original.label.is_empty() { "" } else { ": " };
+    d = d.note(format!("with all of them: {}{colon}{}", original.message, original.label));
+    // The help removes a pin already.
+    if let Some(help) = original.help.filter(|help| !help.starts_with("remove")) {
+        d = d.note(format!("or {help}"));
     }
-    if let Some(help) = original.help {
-        d = d.note(help);
-    }
-    out.push(d);
+    let ways: Vec<&str> = needed.iter().map(|pin| pin.remedy.as_str()).collect();
+    out.push(d.help(format!("{}: any one of these is enough", ways.join(", or "))));
     out
 }
 
@@ -186,9 +188,9 @@ impl Walk {
         module
     }
 
-    /// Counts a pin; whether it goes.
-    fn pin(&mut self, what: String, span: Span) -> bool {
-        self.pins.push(Pin { what, span });
+    /// Counts a pin; whether it goes. `remedy` is an action that removes it.
+    fn pin(&mut self, what: String, remedy: String, span: Span) -> bool {
+        self.pins.push(Pin { what, remedy, span });
         self.without.contains(&(self.pins.len() - 1))
     }
 
@@ -199,7 +201,8 @@ impl Walk {
                 TypeAttr::Tv(layout, _) => layout.span,
                 _ => ty.span,
             };
-            if self.pin(format!("the thread-value layout of %{name}"), span) {
+            let remedy = format!("write `{{?}}` in place of `{{tv=..}}` at %{name}");
+            if self.pin(format!("the thread-value layout of %{name}"), remedy, span) {
                 ty.attrs[i] = TypeAttr::Open;
             }
         }
@@ -207,11 +210,20 @@ impl Walk {
             return;
         }
         if let Some(i) = ty.attrs.iter().position(|a| matches!(a, TypeAttr::Swizzle(..)))
-            && self.pin(format!("the swizzle of %{name}"), ty.span)
+            && self.pin(
+                format!("the swizzle of %{name}"),
+                format!("remove `swizzle=` at %{name}"),
+                ty.span,
+            )
         {
             ty.attrs.remove(i);
         }
-        if !open && self.pin(format!("the layout of %{name}"), ty.span) {
+        let strided = ty.levels.iter().any(|l| l.strides.is_some());
+        let remedy = match strided {
+            true => format!("remove the strides of %{name} and write `{{?}}` after its memory"),
+            false => format!("write `{{?}}` after the memory of %{name}"),
+        };
+        if !open && self.pin(format!("the layout of %{name}"), remedy, ty.span) {
             ty.levels.iter_mut().for_each(|l| l.strides = None);
             ty.attrs.retain(|a| !matches!(a, TypeAttr::Swizzle(..)));
             ty.attrs.push(TypeAttr::Open);
@@ -226,13 +238,17 @@ impl Walk {
             let attr = &spec.attrs[i];
             let value = attr.as_word().map_or(0, |w| w.len() as u32 + 1);
             let span = Span { end: attr.name.span.end + value, ..attr.name.span };
-            if self.pin(what, span) {
+            if self.pin(what, format!("remove `{key}=`"), span) {
                 spec.attrs.remove(i);
             }
         }
         let of_kernel = spec.name.is_some();
         if let Some((blocks, threads)) = spec.both().filter(|_| of_kernel)
-            && self.pin("its blocks and threads".to_owned(), blocks.span.to(threads.span))
+            && self.pin(
+                format!("`<<<..>>>` of the {}", spec.kind),
+                "remove `<<<..>>>`".to_owned(),
+                blocks.span.to(threads.span),
+            )
         {
             spec.exec = None;
         }

@@ -46,12 +46,12 @@ enum Astray {
     },
     /// It moves with a loop or block around the spec that it is a part of otherwise than that.
     #[error(
-        "it is right where {var} is {first} and wrong where it is not: its view does not move like \
-         the operand of the {kind} around it"
+        "with other values of {var} than {first} its view names other elements than the operand of \
+         the {kind} around it"
     )]
     Moves { kind: String, var: String, first: i64 },
     /// A value stands elsewhere than in the operand of the spec that it is a part of.
-    #[error("({},{}) lies outside of {of}, the operand of the spec around it", at.0, at.1)]
+    #[error("element ({},{}) lies outside of {of}, the operand of the spec around it", at.0, at.1)]
     Outside {
         /// Thread and value.
         at: (i64, usize),

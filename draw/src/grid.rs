@@ -46,7 +46,7 @@ pub fn layout(field: &Field, unit: Unit) -> Result<Picture, DrawError> {
     }
     let color = match field.swizzle().is_none() {
         true => "the darker, the higher the offset",
-        false => "a color is a chunk's place in its row of memory after the swizzle",
+        false => "a color is the position of a chunk in its row of memory after the swizzle",
     };
     let mut notes = vec![cells_hold(field, unit), color.to_owned()];
     notes.extend(page_note(page));

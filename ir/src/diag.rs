@@ -106,10 +106,13 @@ impl Diagnostic {
     }
     /// Adds a note with the origin of the spec (`loc=`), unless there is such a note.
     pub fn comes_from(&mut self, loc: &str) {
-        const SAID: &str = "comes from ";
-        if !self.notes.iter().any(|note| note.starts_with(SAID)) {
-            self.notes.push(format!("{SAID}{loc}"));
+        if !self.notes.iter().any(|note| Diagnostic::is_origin(note)) {
+            self.notes.push(format!("{ORIGIN}{loc}"));
         }
+    }
+    /// Whether a note is the origin of a spec.
+    pub fn is_origin(note: &str) -> bool {
+        note.starts_with(ORIGIN)
     }
     /// Describes the text at the place.
     #[must_use]
@@ -150,6 +153,9 @@ impl Diagnostic {
         self
     }
 }
+
+/// The beginning of a note with the origin of a spec.
+const ORIGIN: &str = "comes from ";
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

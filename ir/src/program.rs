@@ -859,7 +859,7 @@ impl Program {
     pub fn tensor_name(&self, t: TensorId) -> String {
         match &self.tensors[t].name {
             Some(n) => format!("%{n}"),
-            None => format!("view of %{}", self.buffer_of(t).name),
+            None => format!("a view of %{}", self.buffer_of(t).name),
         }
     }
     /// The value of an index for a thread, with loop variables and block indices at their first

@@ -185,13 +185,13 @@ impl Scalar {
             _ => two_to(end - digits) * (two_to(digits) - 1.0),
         };
         if nearest.abs() > largest {
-            return Some("lies beyond its range");
+            return Some("is too large");
         }
         if nearest == 0.0 {
-            return Some("is 0 there");
+            return Some("becomes 0");
         }
         let error = (nearest - number).abs();
-        (error > number.abs() * two_to(-digits)).then_some("is subnormal there, with fewer bits")
+        (error > number.abs() * two_to(-digits)).then_some("loses bits, because it is subnormal")
     }
 
     /// Whether a literal may stand for an element. A float takes any number and rounds it, an

@@ -34,10 +34,10 @@ pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnost
                 format!("cannot decide the order of accesses: {}", fault.what),
             ),
         };
-        let d = d.help(fault.help.clone());
+        let d = d.label(fault.label.clone()).help(fault.help.clone());
         let others = report.faults.iter().filter(here).find_map(|f| f.other.as_ref());
         out.push(match fault.other.as_ref().or(others) {
-            Some(other) => d.related(other.span, "this statement is involved"),
+            Some((other, label)) => d.related(other.span, label.clone()),
             None => d,
         });
     }

@@ -112,12 +112,12 @@ pub fn compare_with_parent(
         let is_empty = memory.tensors.get(&buffer).is_some_and(|(_, sizes)| sizes.size == 0);
         all_empty &= is_empty;
         if elements == 0 && !between.contains(&buffer) && !is_empty {
-            let text = format!("no element of %{name} can be compared with the parent");
+            let text = format!("no element of %{name} can be compared with the original program");
             return Err(Box::new(
                 Diagnostic::new(Code::OtherSpec, comparison.writer(name), text)
                     .label(
-                        "the blocks that ran wrote no element that the parent also writes, or \
-                         other blocks add to all of these elements",
+                        "the blocks that ran wrote no element that the original program also \
+                         writes, or other blocks add to all of these elements",
                     )
                     .help("run more blocks with `--blocks all`, or write the tensor"),
             ));
@@ -126,10 +126,11 @@ pub fn compare_with_parent(
         out.push(Compared { tensor: name.clone(), elements, max_ulp, relative_norm });
     }
     if out.iter().all(|c| c.elements == 0) && !all_empty {
-        let text = "nothing can be compared: the parent writes no tensor";
+        let text = "nothing can be compared: the original program writes no tensor";
         let span = program.kernels.first().map(|k| program.specs[*k].span).unwrap_or_default();
         return Err(Box::new(
-            Diagnostic::new(Code::OtherSpec, span, text).help("name a parent with kernels"),
+            Diagnostic::new(Code::OtherSpec, span, text)
+                .help("name a program with kernels after `--against`"),
         ));
     }
     Ok(out)
@@ -233,7 +234,7 @@ impl<'p> Comparison<'p> {
                 None if written && !read_on(id) => {
                     return refuse(
                         self.writer(name),
-                        format!("%{name}, which the parent writes, is missing"),
+                        format!("%{name}, which the original program writes, is missing"),
                         "declare the tensor and write it: tensors are compared by name",
                     );
                 }
@@ -243,7 +244,9 @@ impl<'p> Comparison<'p> {
                     if ours_shown != theirs_shown {
                         return refuse(
                             ours.span,
-                            format!("%{name} is {ours_shown}, the parent's is {theirs_shown}"),
+                            format!(
+                                "%{name} is {ours_shown}, in the original program {theirs_shown}"
+                            ),
                             "keep the types of the caller's tensors, and edit the kernels only",
                         );
                     }
@@ -258,8 +261,11 @@ impl<'p> Comparison<'p> {
             if read.contains(id) && !own && of(parent, &ours.name).is_none() {
                 return refuse(
                     ours.span,
-                    format!("the program reads %{}, and the parent has no such tensor", ours.name),
-                    "read only tensors of the parent: inputs are matched by name",
+                    format!(
+                        "the program reads %{}, and the original program has no such tensor",
+                        ours.name
+                    ),
+                    "read only tensors of the original program: inputs are matched by name",
                 );
             }
         }
@@ -363,13 +369,18 @@ impl<'p> Comparison<'p> {
 
     fn differs(&self, ours: &OutputTensor, at: &str, value: Value, want: f64) -> Box<Diagnostic> {
         let GlobalMemory { name, scalar, .. } = &ours.memory;
-        let text =
-            format!("%{name}{at} is `{}` before rounding, the parent means `{want}`", value.shadow);
+        let text = format!(
+            "%{name}{at} is `{}` before rounding, the original program means `{want}`",
+            value.shadow
+        );
         let stored = value_text(*scalar, value.bits);
         Box::new(
             Diagnostic::new(Code::WrongElement, self.writer(name), text)
-                .label("the result of the program differs from that of its parent")
-                .help("correct the statement that computes the element, or name the right parent")
+                .label("the result of the program differs from that of the original program")
+                .help(
+                    "correct the statement that computes the element, or name another program \
+                     after `--against`",
+                )
                 .note(format!(
                     "the stored element is `{stored}`; without rounding, in binary64, the two \
                      differ by more than 2^-{} of the sum of the added magnitudes",

@@ -267,7 +267,7 @@ fn check_with(
                 "make conditions and trip counts constant, or give the symbols values",
             ),
         };
-        pairs.fault(0, None, what, help, false);
+        pairs.undecided(0, what, help);
         vec![0]
     });
     let walked = walker.touches(n_blocks);
@@ -283,7 +283,7 @@ fn check_with(
     if n_blocks > 1 && across(walked, met, &plan, &mut follower.pairs) == Err(Unwalked::Unknown) {
         let what = "the global memory that a block accesses depends on an unknown value";
         let help = "make indices and trip counts constant, or give the symbols values";
-        follower.pairs.fault(0, None, what, help, false);
+        follower.pairs.undecided(0, what, help);
     }
     // Other elected lanes are tried for one control path only.
     for lane in lanes.iter().skip(1) {
@@ -291,7 +291,7 @@ fn check_with(
     }
     let mut pairs = follower.pairs;
     if pairs.overflowed {
-        pairs.fault(0, None, "it has too many pairs of accesses", "check a smaller kernel", false);
+        pairs.undecided(0, "it has too many pairs of accesses", "check a smaller kernel");
     }
     report(p, kernel, &plan, &pairs)
 }
@@ -353,17 +353,12 @@ fn across(
     }
     let help = "check a smaller grid of the same form";
     if walked.is_err() && !plan.globals.is_empty() {
-        pairs.fault(
-            0,
-            None,
-            "its blocks access more global memory than the checker can track",
-            help,
-            false,
-        );
+        let what = "its blocks access more global memory than the checker can track";
+        pairs.undecided(0, what, help);
     }
     if met.too_large {
         let what = "it writes a tensor that is larger than the checker can track";
-        pairs.fault(0, None, what, help, false);
+        pairs.undecided(0, what, help);
     }
     for m in met.meetings {
         pairs.across(&m, plan.globals[m.buffer].id.0);
@@ -436,10 +431,11 @@ fn report(p: &Program, kernel: SpecId, plan: &Plan, pairs: &Pairs) -> Report {
             }),
         });
     }
-    for Found { site, other, what, help, certain } in &pairs.faults {
+    for Found { site, label, other, what, help, certain } in &pairs.faults {
         out.faults.push(Fault {
             place: place(*site),
-            other: other.map(place),
+            label: label.clone(),
+            other: other.as_ref().map(|(site, label)| (place(*site), label.clone())),
             what: what.clone(),
             help: help.clone(),
             is_certain: *certain,

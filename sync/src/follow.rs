@@ -225,7 +225,7 @@ impl<'a> Follower<'a> {
         }
         if let Err(Stop::Limit(what)) = &ended {
             let help = "check a smaller kernel of the same form";
-            self.pairs.fault(0, None, what, help, false);
+            self.pairs.undecided(0, what, help);
         }
         ended.ok().filter(|_| self.refused.is_none() || !machine.is_counted())
     }
@@ -233,7 +233,7 @@ impl<'a> Follower<'a> {
     /// Reports that the kernel is not decided for all trip counts.
     pub(crate) fn give_up<T>(&mut self) -> Option<T> {
         let what = "no trip count was found that represents all larger ones";
-        self.pairs.fault(0, None, what, "give the symbols values", false);
+        self.pairs.undecided(0, what, "give the symbols values");
         None
     }
 

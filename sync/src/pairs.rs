@@ -80,7 +80,8 @@ pub(crate) struct Known {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) site: u32,
-    pub(crate) other: Option<u32>,
+    pub(crate) label: String,
+    pub(crate) other: Option<(u32, String)>,
     pub(crate) what: String,
     pub(crate) help: String,
     pub(crate) certain: bool,
@@ -102,6 +103,13 @@ impl<'p> At<'p> {
     pub(crate) fn put(&mut self, env: &Env, mask: &Mask) {
         self.loops.clone_from(&env.loops);
         self.thread = mask.threads().next().unwrap_or(0);
+    }
+
+    /// The action of the thread, and the iteration: `thread 32 waits here, k = 3`
+    pub(crate) fn label(&self, does: &str) -> String {
+        let loops = self.text();
+        let comma = if loops.is_empty() { "" } else { ", " };
+        format!("thread {} {does}{comma}{loops}", self.thread)
     }
 
     /// The values of loop variables: `k = 3, s = 1`
@@ -341,19 +349,19 @@ impl Pairs {
         }
     }
 
-    pub(crate) fn fault(
-        &mut self,
-        site: u32,
-        other: Option<u32>,
-        what: &str,
-        help: &str,
-        certain: bool,
-    ) {
-        let said = self.faults.iter().any(|f| f.site == site && f.what == what);
-        if !said && self.faults.len() < MAX_FAULTS {
-            let (what, help) = (what.to_owned(), help.to_owned());
-            self.faults.push(Found { site, other, what, help, certain });
+    /// Adds a fault, unless the statement has one of this kind: the words before the first colon.
+    pub(crate) fn fault(&mut self, new: Found) {
+        let kind = |what: &str| what.split(':').next().map(str::to_owned);
+        let same = |f: &Found| f.site == new.site && kind(&f.what) == kind(&new.what);
+        if !self.faults.iter().any(same) && self.faults.len() < MAX_FAULTS {
+            self.faults.push(new);
         }
+    }
+
+    /// Adds that the checker cannot decide about a statement.
+    pub(crate) fn undecided(&mut self, site: u32, what: &str, help: &str) {
+        let (what, help) = (what.to_owned(), help.to_owned());
+        self.fault(Found { site, label: String::new(), other: None, what, help, certain: false });
     }
 
     /// Whether a missing wait for a statement has been reported.
@@ -382,7 +390,7 @@ impl Pairs {
             known.undecided = known.undecided.or(new.undecided);
         }
         for f in later.faults {
-            self.fault(f.site, f.other, &f.what, &f.help, f.certain);
+            self.fault(f);
         }
         for (what, (times, ways)) in later.kept {
             let known = self.kept.entry(what).or_default();

@@ -199,8 +199,10 @@ pub struct Pair {
 pub struct Fault {
     /// The statement.
     pub place: Place,
-    /// Another statement that is involved.
-    pub other: Option<Place>,
+    /// The thread that executes it, the iteration, and for a wait its phase; empty if unknown.
+    pub label: String,
+    /// Another statement of the error, and its part in it.
+    pub other: Option<(Place, String)>,
     /// A description of the error.
     pub what: String,
     /// An action that fixes the error.

@@ -11,6 +11,13 @@ impl Mask {
         mask
     }
     #[inline]
+    /// One thread.
+    pub(crate) fn of(t: usize) -> Self {
+        let mut mask = Mask::default();
+        mask.insert(t);
+        mask
+    }
+
     pub(crate) fn insert(&mut self, t: usize) {
         if let Some(word) = self.0.get_mut(t / 32) {
             *word |= 1 << (t % 32);

@@ -44,7 +44,7 @@ fn read<T: FromStr<Err = String>>(word: &str, place: Place, what: &str) -> Resul
 
 fn axis(words: &[&str], place: Place) -> Result<Axis, Violation> {
     let &[dim, exec, size, in0, in1, out] = words else {
-        let found = format!("{} words", words.len());
+        let found = format!("{} word{}", words.len(), if words.len() == 1 { "" } else { "s" });
         let wanted = "a primitive and its name, or an axis: role, execution, size, three strides";
         let help = "write an axis as `M shared 4 1024 0 1024`";
         return Err(Violation::new(Code::Syntax, place, found, wanted, help));

@@ -87,6 +87,8 @@ pub enum DescriptorMismatch {
         period: i64,
         /// The tile must begin fewer than this many bytes after a multiple of the period.
         reach: i64,
+        /// The number of bytes after a multiple of the period at which it begins, if known.
+        found: Option<i64>,
     },
 }
 
@@ -177,11 +179,16 @@ impl fmt::Display for DescriptorMismatch {
                      to {MAX_OFFSET}"
                 )
             }
-            DescriptorMismatch::Start { period, reach } => {
+            DescriptorMismatch::Start { period, reach, found } => {
                 write!(
                     f,
-                    "the tile may not begin within {reach} bytes after a multiple of {period}"
-                )
+                    "a tile must begin less than {reach} bytes after a multiple of {period} bytes, \
+                     but this one "
+                )?;
+                match found {
+                    Some(bytes) => write!(f, "begins {bytes} bytes after one"),
+                    None => write!(f, "may begin elsewhere"),
+                }
             }
         }
     }

@@ -76,9 +76,14 @@ pub fn of_operand(
     let in_elements = |bytes: i64| bytes * 8 / bits;
     // The offset modulo the period.
     let rest = p.arena.rem(tensor.offset, Dim::Const(in_elements(period)));
-    let known = rest.is_ok_and(|rest| {
+    let known = rest.as_ref().is_ok_and(|rest| {
+        let rest = *rest;
         let below = p.arena.range(rest).1.is_some_and(|most| most < in_elements(reach));
         below && p.arena.divisor(rest) % in_elements(UNIT) == 0
     });
-    if known { Ok(found) } else { Err(DescriptorMismatch::Start { period, reach }) }
+    let begins = rest.ok().and_then(|rest| rest.as_const()).map(|rest| rest * bits / 8);
+    match known {
+        true => Ok(found),
+        false => Err(DescriptorMismatch::Start { period, reach, found: begins }),
+    }
 }

@@ -124,7 +124,7 @@ fn a_strategy_of_kernels_that_are_right_apart_and_wrong_together_is_found() {
     let wrong = tested("in_two_wrong", &IN_TWO.replace("LAST", "max"), &[]);
     assert_ne!(wrong.code, 0);
     assert!(wrong.text().contains("@sums: 0 of 8 samples"), "{}", wrong.text());
-    assert!(wrong.text().contains("the parent means"), "{}", wrong.text());
+    assert!(wrong.text().contains("the original program means"), "{}", wrong.text());
 }
 
 #[test]

@@ -295,7 +295,11 @@ impl Lowering<'_> {
             return Err(errors::new(
                 Code::Calls,
                 spec.span,
-                format!("a 64-bit division of an index would be a call next to `{}`", atom.name),
+                format!(
+                    "a 64-bit division of an index would be a function call, which `{}` with its \
+                     first factor in registers does not allow",
+                    atom.name
+                ),
                 "bound symbols, `where N <= 1048576`, so that indices have 32 bits, or move \
                  the first factor of the MatMul to shared memory",
             ));

@@ -266,15 +266,16 @@ impl Lowering<'_> {
     /// `Move (%A) -> (%As)`
     pub(super) fn describe(&self, id: SpecId) -> String {
         let spec = &self.p.specs[id];
+        let name = |t| self.p.tensor_name(t).trim_start_matches("a ").to_owned();
         let inputs: Vec<String> = spec
             .inputs
             .iter()
             .map(|o| match o {
-                Operand::Tensor(t) => self.p.tensor_name(*t),
+                Operand::Tensor(t) => name(*t),
                 Operand::Number(n) => n.to_string(),
             })
             .collect();
-        let outputs: Vec<String> = spec.outputs.iter().map(|t| self.p.tensor_name(*t)).collect();
+        let outputs: Vec<String> = spec.outputs.iter().map(|t| name(*t)).collect();
         format!("{} ({}) -> ({})", spec.kind, inputs.join(", "), outputs.join(", "))
     }
 }

@@ -171,7 +171,7 @@ pub(crate) enum Reason {
     NoValues,
     /// The match gives these numbers of the condition.
     #[error(
-        "no values of its parameters satisfy `{}`{}{}",
+        "no values of its parameters satisfy {}{}{}",
         condition.text,
         if known.is_empty() { "" } else { ": " },
         known.join(", ")

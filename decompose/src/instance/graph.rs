@@ -117,11 +117,11 @@ pub(crate) enum Opaque {
     /// Which value of the `means` block.
     #[error("a result is used with another shape")]
     ViewOfResult(usize),
-    #[error("coordinates select elements around a tensor with symbolic sizes")]
+    #[error("with symbolic sizes only an operand can be padded, and only with 0")]
     ChosenAround,
-    #[error("no operand has the extents of a result whose coordinates are used")]
+    #[error("a result is used by its coordinates, but no operand has its extents")]
     Coordinates,
-    #[error("it computes {0} products, which no strategy does")]
+    #[error("the spec computes {0} products, but no strategy computes more than one")]
     Products(usize),
     #[error("{0} has no meaning on whole tensors")]
     Kind(SpecKind),

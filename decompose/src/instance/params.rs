@@ -243,8 +243,8 @@ impl<'a> Condition<'a> {
     fn unmet(&self) -> Unmet {
         let (lhs, rhs) = (text::print_number(&self.lhs), text::print_number(&self.rhs));
         let text = match self.pin {
-            Some(key) => format!("`{key}=` asks for {lhs} == {rhs}"),
-            None => format!("{lhs} {} {rhs}", self.op),
+            Some(key) => format!("`{lhs} == {rhs}`, which `{key}=` states"),
+            None => format!("`{lhs} {} {rhs}`", self.op),
         };
         let mut divides = false;
         for e in [&*self.lhs, &*self.rhs] {
@@ -370,7 +370,7 @@ pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins, mut budget: Budge
         match enumerated(def, strategy, given, pins, habits, &mut budget) {
             Ok(all) if all.instances.is_empty() => {
                 return match all.unmet {
-                    Some(c) => format!("{what} `{}`", c.text),
+                    Some(c) => format!("{what} {}", c.text),
                     None => "it has no values to choose".to_owned(),
                 };
             }

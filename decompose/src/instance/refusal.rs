@@ -24,8 +24,8 @@ const SHARED_BY: i64 = 16384;
 const PADDED: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /// Why a value has no elements around it.
-const NOT_PADDED: &str = "it is padded, but it is neither an operand with one stride per mode nor \
-                          computed from such operands element by element";
+const NOT_PADDED: &str = "a padded value must be an operand with one stride per mode, or computed \
+                          from such operands element by element";
 
 const PRODUCTS: &str = "write a kernel for each product and pass results between them in tensors \
                         in GL, or write one body, as examples/attention_causal.cby does";
@@ -116,7 +116,7 @@ impl Choosing<'_> {
         };
         let d = match reshaped {
             Some(MeansStep { span, .. }) => Diagnostic { span: *span, ..d }
-                .label("this line is in the way")
+                .label("no strategy computes this line")
                 .related(spec.span, "in the meaning of this spec"),
             None => d,
         };

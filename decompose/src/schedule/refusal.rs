@@ -23,7 +23,7 @@ pub(super) fn unordered(planner: &Planner<'_, '_>, d: &Dependence) -> Box<Diagno
     Box::new(
         Diagnostic::new(code, span, message)
             .label("they access the same elements")
-            .related(first, "there")
+            .related(first, "this one accesses them, too")
             .help("put a statement that all threads of the block execute between the two"),
     )
 }

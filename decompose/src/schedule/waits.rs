@@ -54,7 +54,7 @@ impl Why {
         match self {
             Why::Outside => "its tensor is declared outside of the loop",
             Why::ToRegisters => "it copies to registers",
-            Why::Stated => "the place of its tensor is stated",
+            Why::Stated => "`at=` or `reuses=` states the place of its tensor",
             Why::Levels => "its tensor has several levels",
             Why::Shadowed => "the name of its tensor is defined twice in the loop",
             Why::FilledAgain => "its tensor is filled again after it was read",
@@ -62,9 +62,9 @@ impl Why {
             Why::Written => "the loop writes what it reads",
             Why::OtherThreads => "other threads fill a part of its tensor",
             Why::AlsoWritten => "something else writes its tensor, too",
-            Why::Computed => "the place that it reads is computed in the loop",
+            Why::Computed => "the index that it reads at is computed in the loop",
             Why::Rolled => "copies from SH to RF run ahead only in unrolled loops",
-            Why::Nothing => "says how far ahead copies may run",
+            Why::Nothing => "`stages=` says how far ahead its copies may run",
             Why::Once => "it has one iteration",
             Why::Unknown => "its number of slices is not known",
             Why::Slices => "it has too many slices to be written out",
@@ -161,7 +161,7 @@ fn from_to(p: &Program, id: SpecId, to: Memory) -> Option<program::BufferId> {
 
 /// The warning for a loop in which nothing runs ahead.
 pub(super) fn nothing(stmt: &Stmt, why: Why, waiting: &[Waiting]) -> Diagnostic {
-    let message = "nothing in this loop runs ahead";
+    let message = "no copy in this loop runs ahead";
     let mut d = Diagnostic::warning(Code::Stages, stmt.span, message).label(why.words());
     let mut causes = BTreeSet::new();
     // One iteration has nothing to run ahead of, whatever it copies.
@@ -181,7 +181,7 @@ pub(super) fn nothing(stmt: &Stmt, why: Why, waiting: &[Waiting]) -> Diagnostic 
 /// The warnings for copies that wait where others run ahead.
 pub(super) fn some(waiting: &[Waiting]) -> Vec<Diagnostic> {
     let one = |w: &Waiting| {
-        let message = "this copy does not run ahead, as others of its loop do";
+        let message = "this copy does not run ahead, but others of its loop do";
         let d = Diagnostic::warning(Code::Stages, w.copy, message).label(w.why.words());
         let d = w.at.into_iter().fold(d, |d, at| d.related(at, "here"));
         d.help(w.why.action().unwrap_or("remove `stages=`"))

@@ -443,7 +443,7 @@ fn unfit(
     };
     let (odd, (im, inn, ik)) = (odd(atom), inst(atom));
     if !odd.is_empty() {
-        let said = odd.iter().map(|(n, size, i)| format!("{n} = {size} is no multiple of {i}"));
+        let said = odd.iter().map(|(n, size, i)| format!("{n} = {size} is not a multiple of {i}"));
         let label = said.collect::<Vec<_>>().join(", ");
         return (label, format!("make the tile a multiple of {im}x{inn}x{ik}, padded with zeros"));
     }

@@ -154,7 +154,7 @@ impl Solver<'_> {
                  it",
             );
         for (op, _) in group {
-            d = d.related(self.p.specs[op.spec].span, "accesses it");
+            d = d.related(self.p.specs[op.spec].span, "this accesses it");
         }
         Box::new(d)
     }

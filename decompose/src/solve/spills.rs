@@ -33,8 +33,8 @@ pub(super) fn warning(
     let fits = own.registers.saturating_mul(own.threads) <= limits.regs_per_sm;
     let d = Diagnostic::warning(Code::Spills, p.specs[kernel].span, message).help(
         match fits && own.threads < limits.max_threads_per_block {
-            true => "give the block more threads, or make its tiles smaller",
-            false => "make its tiles smaller",
+            true => "give the block more threads, or make the tiles of the spec smaller",
+            false => "make the tiles of the spec smaller",
         },
     );
     Some(match largest {

@@ -49,7 +49,7 @@ fn any_depth_and_number_of_iterations() {
                 let of = |few: &dyn Fn(i64) -> bool| {
                     [(tiles + 1) / 2, tiles / 2].iter().filter(|n| few(**n)).count()
                 };
-                assert_eq!(said("nothing in this loop runs ahead"), of(&|n| n == 1), "{src}");
+                assert_eq!(said("no copy in this loop runs ahead"), of(&|n| n == 1), "{src}");
                 assert_eq!(said("stages are more"), of(&|n| n > 1 && n < stages), "{src}");
             }
         }

@@ -294,6 +294,12 @@ impl SpecKind {
             .filter(move |word| std::mem::replace(&mut last, word) != *word)
     }
 
+    /// Its name with an article: `an Init`
+    pub fn with_article(self) -> String {
+        let article = if self.word().starts_with('I') { "an" } else { "a" };
+        format!("{article} {self}")
+    }
+
     /// The word that begins it in text.
     pub fn word(self) -> &'static str {
         match self {

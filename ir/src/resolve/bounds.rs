@@ -34,10 +34,10 @@ impl Resolver {
             return Ok(());
         }
         let range = match (lo, hi) {
-            (Some(lo), Some(hi)) => format!("ranges over {lo}..={hi}"),
-            (Some(lo), None) => format!("is at least {lo}"),
-            (None, Some(hi)) => format!("is at most {hi}"),
-            (None, None) => "may be any number".to_owned(),
+            (Some(lo), Some(hi)) => format!("it goes from {lo} to {hi}"),
+            (Some(lo), None) => format!("it is at least {lo}"),
+            (None, Some(hi)) => format!("it is at most {hi}"),
+            (None, None) => "it may be any number".to_owned(),
         };
         let missing = match (from_zero, to_end) {
             (true, _) => format!("{} < {}", cx.display(i), cx.display(size)),
@@ -53,7 +53,7 @@ impl Resolver {
                 format!("index `{}` may be out of range", cx.display(i)),
             )
             .label(format!(
-                "{range}, the mode has extent {}{}",
+                "{range}, but the mode has extent {}{}",
                 cx.display(size),
                 self.of_elements(&[i, size])
             ))

@@ -67,9 +67,13 @@ impl Resolver {
             let view = &spec.outputs[i];
             if !view.ops.is_empty() {
                 return fail(
-                    Diagnostic::new(Code::Expression, view.span, "a view as an output has a type")
-                        .label("only declared names have types")
-                        .help("remove the type, or write a name in place of the view"),
+                    Diagnostic::new(
+                        Code::Expression,
+                        view.span,
+                        "an output that is a view has a type",
+                    )
+                    .label("a type belongs to a new name")
+                    .help("remove the type, or write a new name in place of the view"),
                 );
             }
             let accumulates = spec.kind.reads_output();
@@ -80,17 +84,20 @@ impl Resolver {
                 // A name that differs only in case is usually that of the whole tensor.
                 let near = self.scopes.nearest(Sigil::Data, name);
                 if near.is_none_or(|near| near.eq_ignore_ascii_case(name)) {
-                    let set = match spec.kind {
-                        SpecKind::MatMul => ", or write `MatMul.set` to overwrite",
-                        _ => "",
+                    // In a loop, `MatMul.set` would overwrite the sum in each iteration.
+                    let in_loop = self.in_loop();
+                    let (before, set) = match spec.kind {
+                        SpecKind::MatMul if !in_loop => {
+                            ("first", ", or write `MatMul.set` to overwrite")
+                        }
+                        _ if in_loop => ("before the loop", ""),
+                        _ => ("first", ""),
                     };
                     let extents = match self.result_of(&spec, ty.as_ref()) {
                         Ok(Some(shaped)) => self.shown_extents(&shaped.extents),
                         Ok(None) | Err(_) => "[..]".to_owned(),
                     };
-                    d = d.help(format!(
-                        "define it before the loop: `%{name}:{extents}.f32 = 0`{set}"
-                    ));
+                    d = d.help(format!("define it {before}: `%{name}:{extents}.f32 = 0`{set}"));
                 }
                 return fail(d);
             }
@@ -319,9 +326,12 @@ impl Resolver {
                 let [a] = tensors[..] else { return Ok(None) };
                 let Some(scalar) = word(Key::To).or(wanted) else {
                     return fail(
-                        Diagnostic::new(Code::Expression, span, "a cast without a type").help(
-                            "write the type of the result: `-> (%y:f16)`, or `cast(%x, f16)`",
-                        ),
+                        Diagnostic::new(
+                            Code::Expression,
+                            span,
+                            "the cast does not name the type of its result",
+                        )
+                        .help("write the type of the result: `-> (%y:f16)`, or `cast(%x, f16)`"),
                     );
                 };
                 Some(Shaped { extents: a.extents.clone(), scalar })
@@ -348,9 +358,13 @@ impl Resolver {
         let axes = self.axes_of(attrs, span)?;
         if axes.is_empty() || axes.iter().any(|x| *x >= a.extents.len()) {
             return fail(
-                Diagnostic::new(Code::Attribute, span, format!("a {kind} over no mode"))
-                    .label(format!("the operand has {} modes", a.extents.len()))
-                    .help("name the modes to remove: `axis=1`, `axis=(0,1)`"),
+                Diagnostic::new(
+                    Code::Attribute,
+                    span,
+                    format!("`axis=` of the {kind} does not name a mode of its operand"),
+                )
+                .label(format!("the operand has {} modes", a.extents.len()))
+                .help("name the modes to remove: `axis=1`, `axis=(0,1)`"),
             );
         }
         let extents = a.extents.iter().enumerate();
@@ -362,7 +376,7 @@ impl Resolver {
     pub(super) fn axes_of(&mut self, attrs: &[ast::Attr], span: Span) -> Fallible<Vec<usize>> {
         let Some(attr) = ast::Attr::among(attrs, Key::Axis) else {
             return fail(
-                Diagnostic::new(Code::Attribute, span, "a reduction without `axis=`")
+                Diagnostic::new(Code::Attribute, span, "the reduction does not name its modes")
                     .help("name the modes to remove: `axis=1`"),
             );
         };

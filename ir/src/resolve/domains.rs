@@ -918,6 +918,11 @@ impl Resolver {
         self.domains.loops.push(OpenLoop { var, buffers, asked: vec![] });
     }
 
+    /// Whether the current statement is in a loop.
+    pub(super) fn in_loop(&self) -> bool {
+        !self.domains.loops.is_empty()
+    }
+
     /// Leaves a loop. Values that the next iteration reads must satisfy the requirements of the
     /// first one. Edges that depend on the loop variable become unclear.
     pub(super) fn end_loop(&mut self) -> Fallible<()> {

@@ -137,9 +137,10 @@ impl Resolver {
                     (Some(groups), Some(threads)) => format!(
                         "launch a block for each group, with `#cta:[{threads}]` and {groups} times \
                          the blocks, and remove the groups from the body; or state the layout, \
-                         `RF{{tv=.. over #{over}}}`"
+                         `RF{{tv=(..):(..) over #{over}}}`"
                     ),
-                    _ => "launch a block for each group, or state the layout, `RF{tv=.. over #w}`"
+                    _ => "launch a block for each group, or state the layout, \
+                          `RF{tv=(..):(..) over #w}`"
                         .to_owned(),
                 }),
             );

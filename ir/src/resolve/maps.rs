@@ -201,23 +201,23 @@ impl Resolver {
         let Some(MapView { map, at: None }) = t.map else {
             return refuse_map(
                 span,
-                "an operation on a box of a tensor map",
-                "choose smaller boxes; a copy moves a box as a whole",
+                "a box of a tensor map cannot be indexed or tiled",
+                "declare the map with smaller boxes: a copy moves a box as a whole",
             );
         };
         let ViewOp::Index(args) = op else {
             return refuse_map(
                 span,
-                "an operation on a tensor map",
-                "index it: `%mA[i,j]`; a tensor map cannot be tiled or reshaped",
+                "a tensor map can only be indexed",
+                "index it: `%mA[i,j]`, and tile or reshape the tensor before `.tensormap`",
             );
         };
         let (offset, kept) = self.index_where(t.levels.first(), args, span, |_, _, _, _| Ok(()))?;
         if kept.is_some() {
             return refuse_map(
                 span,
-                "a mode of a tensor map has no index",
-                "replace `_` by an index",
+                "an index of a tensor map is `_`",
+                "write an index for each mode in place of `_`",
             );
         }
         let cx = &self.p.arena;

@@ -32,6 +32,7 @@ mod ranges_and_gathers;
 mod register_owners;
 mod scope;
 mod specs;
+mod stated;
 mod subspecs;
 mod symbols;
 mod sync;
@@ -51,6 +52,7 @@ use crate::program::{Program, Stmt, StmtId, StmtKind, Table, VarKind};
 use crate::span::Span;
 use crate::text;
 use scope::{Binding, Scopes, Sigil};
+pub use stated::joined;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
@@ -132,7 +134,7 @@ fn resolved(
         counters::find_sources(&mut r.p);
         Ok(r)
     } else {
-        Err(r.errors)
+        Err(joined(module, r.errors))
     }
 }
 
@@ -263,7 +265,7 @@ impl Resolver {
                     Diagnostic::new(
                         Code::Placement,
                         stmt.span,
-                        "a statement outside of every kernel",
+                        "this statement stands outside of every kernel",
                     )
                     .label("the top level contains only declarations and kernels")
                     .help("move it into the body of a spec"),

@@ -109,7 +109,7 @@ impl Resolver {
             Diagnostic::new(
                 Code::Placement,
                 view.span,
-                "a pad of a tensor that is not the caller's",
+                "only a tensor of the caller can be padded",
             )
             .label(match buffer.gather {
                 Some(_) => "a tensor indexes one of its modes".to_owned(),
@@ -127,16 +127,12 @@ impl Resolver {
             return Ok(true);
         }
         fail(
-            Diagnostic::new(
-                Code::Placement,
-                value.span,
-                "a pad in a body with a value other than 0",
-            )
-            .label("elements outside of a tensor read as zero")
-            .help(
-                "pad with 0, and choose another value by coordinates: \
+            Diagnostic::new(Code::Placement, value.span, "a body can pad with 0 only")
+                .label("elements outside of a tensor read as zero")
+                .help(
+                    "pad with 0, and choose another value by coordinates: \
                  `select(%x.iota(1) < N, %x, -inf)`",
-            ),
+                ),
         )
     }
 
@@ -188,7 +184,7 @@ impl Resolver {
         let mut modes = levels[0].modes();
         let [(extent, stride)] = *modes[i].leaves() else {
             return fail(
-                Diagnostic::new(Code::LayoutRefused, span, "a pad of a nested mode")
+                Diagnostic::new(Code::LayoutRefused, span, "a nested mode cannot be padded")
                     .label(format!("the mode is {}", modes[i].display_in(cx)))
                     .help("tile the mode first, and pad one tile"),
             );

@@ -293,7 +293,7 @@ impl Resolver {
                 Diagnostic::new(
                     Code::IndexRange,
                     span,
-                    format!("cannot prove that the range is in 0..{}", show(size)),
+                    format!("cannot prove that the range lies within 0..{}", show(size)),
                 )
                 .label(format!("from {from} to {to}{}", self.of_elements(&[first, last])))
                 .help(help),

@@ -143,11 +143,11 @@ impl Resolver {
         {
             let (from, to) = (self.p.scalar_of(*from), self.p.scalar_of(*to));
             if !to.is_float() || to.holds(from) {
-                let message = format!("`meant` at a cast from {from} to {to}");
+                let message = format!("`meant=` is not allowed at a cast from {from} to {to}");
                 return fail(
                     Diagnostic::new(Code::Attribute, attr.name.span, message)
-                        .label("only casts that round to a float have `meant`")
-                        .help("remove it"),
+                        .label("only casts that round to a float have `meant=`")
+                        .help("remove `meant=`"),
                 );
             }
         }
@@ -213,7 +213,7 @@ impl Resolver {
             let message = format!("{scalar} cannot represent {number}");
             self.errors.push(
                 Diagnostic::new(Code::Literal, span, message)
-                    .label(format!("it {why}, and the body computes in {scalar} here"))
+                    .label(format!("the number {why} in {scalar}, in which the body computes here"))
                     .help(
                         "cast the tensors to a wider type first, `cast(.., f32)`, or write a \
                          number that the type can represent",
@@ -237,10 +237,20 @@ impl Resolver {
                 return wrong(message, "written before", "remove one of them".to_owned());
             }
             if !key.fits(spec.kind, self.depth == 0) {
-                return wrong(
-                    format!("`{key}` does not belong to this spec"),
-                    &format!("a {} has no `{key}`", spec.kind),
-                    format!("remove it: `{key}` is {}", key.says()),
+                let shown = crate::text::print_attribute(attr);
+                let instead = match (key, attr.as_word()) {
+                    (Key::To, Some(to)) => {
+                        format!("; to convert the result, write `cast(.., {to})`")
+                    }
+                    (Key::Axis, _) => "; to reduce modes, write a Reduction".to_owned(),
+                    _ => String::new(),
+                };
+                let message = format!("`{key}` does not belong to this spec");
+                return fail(
+                    Diagnostic::new(Code::Attribute, attr.name.span, message)
+                        .label(format!("{} has no `{key}`", spec.kind.with_article()))
+                        .note(format!("`{key}=` takes {}", key.says()))
+                        .help(format!("remove `{shown}`{instead}")),
                 );
             }
             match (key.takes(), &attr.value) {

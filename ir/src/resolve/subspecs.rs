@@ -436,8 +436,8 @@ impl Resolver {
         }
         let counts = [
             (part.def.params.len(), call.args.len(), "parameter"),
-            (part.def.inputs.len(), call.inputs.len(), "read operand"),
-            (part.def.outputs.len(), call.outputs.len(), "written operand"),
+            (part.def.inputs.len(), call.inputs.len(), "input"),
+            (part.def.outputs.len(), call.outputs.len(), "output"),
         ];
         for (has, given, what) in counts {
             if has != given {
@@ -825,9 +825,9 @@ impl Resolver {
                 view.span,
                 format!("`%{}` of `@{}` is {wanted}, found {found}", name.text, def.name.text),
             )
-            .label("does not fit")
+            .label(format!("this is {found}"))
             .related(name.span, "declared here")
-            .help("use another operand, or other parameters"),
+            .help(format!("pass an operand of type {wanted}, or other parameters")),
         )
     }
 

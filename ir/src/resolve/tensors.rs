@@ -82,10 +82,10 @@ impl Resolver {
                     Diagnostic::new(
                         Code::DataIndex,
                         from.span,
-                        format!("a range for elements of type {}", ty.scalar),
+                        format!("elements of type {} cannot have a range", ty.scalar),
                     )
                     .label("only integers have a range")
-                    .help("remove it, or make the elements integers"),
+                    .help("remove the range, or make the elements integers"),
                 );
             };
             let (lo, hi) = (range.0.as_const(), range.1.as_const());
@@ -323,7 +323,7 @@ impl Resolver {
                 ),
                 Some(Memory::Sh) => ("of shared memory", "make the tensor smaller, or tile it"),
                 Some(Memory::Gl | Memory::Ix | Memory::Pm) | None => {
-                    ("of an address", "make the tensor smaller")
+                    ("the most that an address reaches", "make the tensor smaller")
                 }
             };
             return fail(
@@ -525,7 +525,7 @@ impl Resolver {
                     format!("the layout of `%{}` is open", view.base.text),
                 )
                 .label("this operation needs the layout")
-                .help("write the layout in place of `?`"),
+                .help("write strides in place of `{?}`, as in `[(8,8):(8,1)]`"),
             );
         }
         Ok(())
@@ -591,7 +591,7 @@ impl Resolver {
                 Diagnostic::new(
                     Code::Placement,
                     span,
-                    format!("`.mine` of a part of `%{}`", view.base.text),
+                    format!("`.mine` is applied to a part of `%{}`", view.base.text),
                 )
                 .help("apply `.mine` to the whole tensor, and index its registers"),
             );
@@ -615,8 +615,8 @@ impl Resolver {
                 )
                 .label("`.mine` needs the layout")
                 .help(
-                    "write `tv=` in place of `?`: an open layout does not determine which values \
-                     a thread has",
+                    "write `{tv=(..):(..) over #cta}` in place of `{?}`: an open layout does not \
+                     determine which values a thread has",
                 ),
             );
         };
@@ -783,7 +783,7 @@ impl Resolver {
         match levels.first() {
             Some(l) => Ok(l),
             None => fail(
-                Diagnostic::new(Code::WrongRank, span, "an operation on a scalar")
+                Diagnostic::new(Code::WrongRank, span, "an operation on a tensor without modes")
                     .label("all modes are already indexed")
                     .help("remove the operation, or keep a mode with `_`"),
             ),
@@ -1468,7 +1468,7 @@ pub(super) fn in_mode(mut d: Box<Diagnostic>, view: &ast::View, op: usize) -> Bo
     };
     if let Some(mode) = mode.filter(|_| d.code == Code::IndexRange) {
         let of = if op == 0 { "" } else { "a view of " };
-        d.message.push_str(&format!(", mode {mode} of {of}`%{}`", view.base.text));
+        d.message.push_str(&format!(" in mode {mode} of {of}`%{}`", view.base.text));
     }
     d
 }

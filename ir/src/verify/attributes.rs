@@ -48,7 +48,7 @@ impl Verifier<'_> {
                 span,
                 format!("`acc={acc}` contradicts the body, which accumulates in {found}"),
             )
-            .label(format!("says {acc}"))
+            .label(format!("this states {acc}"))
             .related(other, format!("accumulates in {found}"))
             .help(format!("write `acc={found}`, or accumulate in {acc} in the body"));
             self.errors.push(match spec.word(Key::Acc) {
@@ -83,7 +83,7 @@ impl Verifier<'_> {
                          type {found}"
                     ),
                 )
-                .label(format!("says {acc}"))
+                .label(format!("this states {acc}"))
                 .help(format!(
                     "write `acc={found}`, or allocate {name} with type {acc} and cast it later"
                 )),

@@ -269,7 +269,7 @@ impl Verifier<'_> {
             return;
         }
         if self.p.threads[exec.threads].elect.is_some() {
-            let message = "a barrier in the body of an elected thread";
+            let message = "one elected thread alone reaches the barrier";
             let help = "move it out of the body of the elected thread";
             return self.error(Code::Divergent, span, message, help);
         }
@@ -292,7 +292,13 @@ impl Verifier<'_> {
                 here.len(),
                 group.len()
             ),
-            _ => format!("{} threads arrive at a barrier of {waited}", here.len()),
+            _ if waited == 0 => {
+                "the barrier names other threads than those that execute it".to_owned()
+            }
+            _ => format!(
+                "{} threads execute the barrier, but it waits for {waited} threads",
+                here.len()
+            ),
         };
         self.errors.push(Diagnostic::new(Code::Divergent, span, message).help(
             "name the threads, `barrier(#t)`, or each thread's own group, `barrier(#w[@w])`, or \

@@ -13,6 +13,7 @@
 //!   Select that has the same rank may have extent 1 in any mode.
 //! - V0217 the number of operands fits the spec.
 //! - V0218 the spec can use the values of its attributes, and its body does not contradict them.
+//! - V0221 an Iota is in a `means` block.
 //!
 //! Layouts of buffers and threads (`storage.rs`, `injective.rs`, `executors.rs`):
 //!
@@ -29,7 +30,8 @@
 //! `cluster.rs`):
 //!
 //! - V0213 a kernel runs on a whole tensor of blocks and a whole tensor of threads; a nested spec
-//!   runs on its kernel's blocks, and on threads of the enclosing spec.
+//!   runs on its kernel's blocks, and on threads of the enclosing spec. An elected thread uses no
+//!   address that depends on the thread.
 //! - V0220 all threads of a barrier reach it: the whole block, all named threads, or all threads of
 //!   each thread's own group. A thread is elected only where all threads of its group arrive.
 //! - V0227 a body writes only outputs of its spec and its own allocations. It reads only operands
@@ -44,8 +46,10 @@
 //! - V0239 a gather (elements that a tensor of coordinates selects) is not written, and the kernel
 //!   does not write a tensor from which it reads indices.
 //!
-//! [`crate::resolve`] checks names, ranks, tiles, index ranges, stated types and `means` blocks
-//! while it infers views. `decompose` checks that atoms exist. The simulator and `carbyne-sync`
+//! [`crate::resolve`] checks names, ranks, tiles, index ranges and stated types while it infers
+//! views (V0201 to V0206, V0212, V0214 to V0219, V0221, V0223, V0224), `means` blocks (V0207,
+//! V0208, V0217, V0232), and the rest of the text (V0213, V0228, V0230, V0233 to V0241, V0243).
+//! `decompose` checks that atoms exist. The simulator and `carbyne-sync`
 //! check the order of accesses by different threads. The simulator also checks that a body computes
 //! the meaning of its spec.
 

@@ -146,7 +146,11 @@ impl Verifier<'_> {
         let message = match spec.kind {
             SpecKind::Move | SpecKind::Accumulate(_) | SpecKind::Shfl(_) if ins[0] != out => {
                 Some((
-                    format!("a {} from {} to {out}", name(spec.kind), ins[0]),
+                    format!(
+                        "the types do not fit {}: from {} to {out}",
+                        spec.kind.with_article(),
+                        ins[0]
+                    ),
                     "convert with `cast`, or use a tensor of the same type",
                 ))
             }
@@ -154,7 +158,7 @@ impl Verifier<'_> {
                 if ins[0] != ins[1] && !multiply_mixed(ins[0], ins[1]) =>
             {
                 Some((
-                    format!("a MatMul of {} by {}", ins[0], ins[1]),
+                    format!("the types do not fit a MatMul: {} by {}", ins[0], ins[1]),
                     "convert one with `cast`: both factors must have one scalar type, except that \
                      integers or floats of up to 8 bits may differ in sign or format",
                 ))
@@ -171,7 +175,11 @@ impl Verifier<'_> {
                 if op.compares() && (ins.iter().any(|s| *s != ins[0]) || out != Scalar::Bool) =>
             {
                 Some((
-                    format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
+                    format!(
+                        "the types do not fit {}: {} to {out}",
+                        spec.kind.with_article(),
+                        listed(&ins)
+                    ),
                     match out == Scalar::Bool {
                         true => "give all inputs one scalar type, with `cast`",
                         false => "make the output `bool`, and the inputs of one scalar type",
@@ -190,7 +198,11 @@ impl Verifier<'_> {
                 ))
             }
             SpecKind::Binary(op) if !op.compares() && ins.iter().any(|s| *s != out) => Some((
-                format!("a {} of {} to {out}", name(spec.kind), listed(&ins)),
+                format!(
+                    "the types do not fit {}: {} to {out}",
+                    spec.kind.with_article(),
+                    listed(&ins)
+                ),
                 "convert with `cast`: all operands must have one scalar type",
             )),
             SpecKind::Unary(UnaryOp::Cast) if ins[0] == out => Some((
@@ -198,20 +210,26 @@ impl Verifier<'_> {
                 "write a `Move`, or `move(..)`",
             )),
             SpecKind::Unary(op) if op != UnaryOp::Cast && ins[0] != out => Some((
-                format!("a {} from {} to {out}", name(spec.kind), ins[0]),
+                format!(
+                    "the types do not fit {}: from {} to {out}",
+                    spec.kind.with_article(),
+                    ins[0]
+                ),
                 "convert with `cast`: both operands must have one scalar type",
             )),
-            SpecKind::Reduction(op) if op.keeps_nan() && !ins[0].is_float() => {
-                Some((format!("a {} of {}", name(spec.kind), ins[0]), NAN_OF_FLOATS))
-            }
-            SpecKind::Binary(BinaryOp::Minimum | BinaryOp::Maximum) if !out.is_float() => {
-                Some((format!("a {} of {out}", name(spec.kind)), NAN_OF_FLOATS))
-            }
+            SpecKind::Reduction(op) if op.keeps_nan() && !ins[0].is_float() => Some((
+                format!("the type does not fit {}: {}", spec.kind.with_article(), ins[0]),
+                NAN_OF_FLOATS,
+            )),
+            SpecKind::Binary(BinaryOp::Minimum | BinaryOp::Maximum) if !out.is_float() => Some((
+                format!("the type does not fit {}: {out}", spec.kind.with_article()),
+                NAN_OF_FLOATS,
+            )),
             SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
                 if ins[0].is_float() || out.is_float() =>
             {
                 Some((
-                    format!("a {} of {}", name(spec.kind), ins[0]),
+                    format!("the type does not fit {}: {}", spec.kind.with_article(), ins[0]),
                     "use sum, prod, min or max: only integers have bitwise reductions",
                 ))
             }
@@ -304,7 +322,7 @@ impl Verifier<'_> {
             Diagnostic::new(
                 Code::ShapeMismatch,
                 spec.span,
-                format!("the shapes do not fit a {}", name(spec.kind)),
+                format!("the shapes do not fit {}", spec.kind.with_article()),
             )
             .label(format!("operands have shapes {}", list.join(", ")))
             .help(help),
@@ -359,7 +377,7 @@ impl Verifier<'_> {
             Diagnostic::new(
                 Code::ShapeMismatch,
                 spec.span,
-                format!("the shapes do not fit a {}", name(spec.kind)),
+                format!("the shapes do not fit {}", spec.kind.with_article()),
             )
             .label(format!("{found}{example}"))
             .help(help),

@@ -196,9 +196,9 @@ impl Verifier<'_> {
                 Code::MbarrierAsData,
                 spec.span,
                 format!(
-                    "{} has mbarriers, which a {} cannot use",
+                    "{} has mbarriers, which {} cannot use",
                     self.p.tensor_name(t),
-                    spec.kind
+                    spec.kind.with_article()
                 ),
                 "use `mbarrier.init`, `mbarrier.arrive` and `mbarrier.wait`",
             );

@@ -563,8 +563,12 @@ pub(crate) struct Found {
     pub writer: Option<(Option<u16>, u32)>,
 }
 
-/// The casts that only one of the kernel's meaning and body contains.
-fn other_casts(kernel: &Kernel<'_>) -> Vec<String> {
+/// The most units in the last place by which a cast within the body may change a result.
+const CAST_ULPS: f64 = 8.0;
+
+/// The casts that only one of the kernel's meaning and body contains, and that explain a difference
+/// from the expected number.
+fn other_casts(kernel: &Kernel<'_>, difference: f64, want: f64) -> Vec<String> {
     let program = kernel.program;
     let means = program.specs[kernel.spec].means.as_ref();
     let wanted: BTreeSet<Scalar> =
@@ -574,10 +578,11 @@ fn other_casts(kernel: &Kernel<'_>) -> Vec<String> {
     let found: BTreeSet<Scalar> = meant
         .filter_map(|(id, _)| Some(program.scalar_of(*program.specs[*id].outputs.first()?)))
         .collect();
-    let lacks = wanted.difference(&found).map(|to| {
+    let explains = |to: &&Scalar| difference <= CAST_ULPS * ulp(**to, want);
+    let lacks = wanted.difference(&found).filter(explains).map(|to| {
         format!("the meaning casts to {to}: write `cast(.., {to})` in the body, without `meant=no`")
     });
-    let more = found.difference(&wanted).map(|to| {
+    let more = found.difference(&wanted).filter(explains).map(|to| {
         format!("a cast to {to} has `meant=yes`, and the meaning has no such cast: remove `meant=`")
     });
     lacks.chain(more).collect()
@@ -608,13 +613,21 @@ pub(crate) fn wrong_element(
     let mut d = Diagnostic::new(Code::WrongElement, span, message).label(format!("{by}: {label}"));
     d = d.help(match writer {
         _ if beyond.is_some() => {
-            "cast to a type that can hold the number, scale the number before the cast, or also \
-             write the cast in `means`"
+            "cast to a type that can hold the number, scale the number before \
+                                  the cast, or also write the cast in `means`"
+                .to_owned()
         }
-        Some(_) => "correct the statement that wrote the element last, or its operands",
-        None => "write every element: compare the tiles of the body with the output's shape",
+        Some((_, at)) => format!(
+            "correct {}, which wrote the element last, or a statement that computes its operands",
+            line_text(&kernel.sites[*at as usize])
+        ),
+        None => {
+            "write every element: compare the tiles of the body with the output's shape".to_owned()
+        }
     });
     let no_number = f64::NAN.to_string();
+    let want = wrong.expected.parse().unwrap_or(f64::NAN);
+    let casts = wrong.exact.map_or(vec![], |x| other_casts(kernel, (x - want).abs(), want));
     match wrong.exact {
         Some(_) if beyond.is_some() => {}
         Some(exact) if exact.is_nan() || wrong.expected == no_number => {
@@ -623,15 +636,12 @@ pub(crate) fn wrong_element(
                  a row? `min` and `max` ignore NaN, `minimum` and `maximum` propagate it",
             );
         }
-        Some(_) if !other_casts(kernel).is_empty() => {
-            for note in other_casts(kernel) {
-                d = d.note(note);
-            }
-        }
+        Some(_) if !casts.is_empty() => d = casts.into_iter().fold(d, Diagnostic::note),
         Some(_) => {
             d = d.note(format!(
-                "the stored element is {is}; the result of the body differs before any rounding, \
-                 so the body computes something else, or one of its literals has too few digits"
+                "the stored element is {is}; rounding is not the cause, because the result is \
+                 wrong without any rounding, too: the body computes something else, or one of its \
+                 literals has too few digits"
             ));
         }
         None => {}

@@ -141,14 +141,14 @@ impl<'a> Elements<'a> {
         let shown: Vec<char> = shown.collect();
         let lines = shown.chunks(width as usize).map(|line| line.iter().collect::<String>());
         let what = match sign {
-            (1, 1) => "a character is an element".to_owned(),
-            (m, n) => format!("a character is {m}x{n} elements"),
+            (1, 1) => "a character is an element: `#` is wrong, `.` is correct".to_owned(),
+            (m, n) => format!(
+                "a character is {m}x{n} elements: `#` all wrong, `+` some wrong, `.` correct"
+            ),
         };
         let corner = ranges.iter().map(|(from, _)| from.to_string()).collect::<Vec<_>>().join(",");
         let lines = lines.collect::<Vec<_>>().join("\n");
-        Some(format!(
-            "{lines}\nfrom [{corner}] on, {what}: `#` all wrong, `+` some wrong, `.` correct"
-        ))
+        Some(format!("picture from [{corner}] on; {what}\n{lines}"))
     }
 }
 
@@ -170,7 +170,8 @@ mod tests {
         let tile = note(&[4, 4], |e| e % 4 < 2 && e / 4 >= 2, one);
         assert!(
             tile.starts_with(
-                "4 of 16 elements are wrong: all of [0..2, 2..4]\n..##\n..##\n....\n....\n"
+                "4 of 16 elements are wrong: all of [0..2, 2..4]\npicture from [0,0] on; a \
+                 character is an element: `#` is wrong, `.` is correct\n..##\n..##\n....\n...."
             ),
             "{tile}"
         );
@@ -179,7 +180,8 @@ mod tests {
         let mask = note(&[8, 8], |e| e / 8 % 4 == 1, |e| (e % 8) as u16);
         assert!(mask.contains("all whose coordinate 1 is 1 modulo 4"), "{mask}");
         let large = note(&[256, 256], |e| e == 0, one);
-        assert!(large.starts_with("1 of 65536 elements is wrong\n+"), "{large}");
+        assert!(large.starts_with("1 of 65536 elements is wrong\npicture from [0,0]"), "{large}");
+        assert!(large.contains("`.` correct\n+"), "{large}");
         assert!(large.lines().all(|l| l.len() <= 100), "{large}");
     }
 }

@@ -483,7 +483,7 @@ fn edits_are_compared_with_their_parent() {
     for parent in [&silent, SOFTMAX] {
         let (code, message) = compared(&other, parent, &plain).unwrap_err();
         assert_eq!(code, Code::WrongElement);
-        assert!(message.contains("the parent means"), "{message}");
+        assert!(message.contains("the original program means"), "{message}");
     }
     // Some blocks of both programs give some elements of both.
     let some = Options { blocks: Some(2), ..Options::default() };

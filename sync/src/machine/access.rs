@@ -248,7 +248,8 @@ impl<'p, 'a> Machine<'p, 'a> {
                          live until the kernel ends",
                         "give each of them memory of its own: remove `reuses=`",
                     );
-                    return self.stop(new.record.site, Some(site), what, help);
+                    let made = (site, "the mbarrier is initialized here");
+                    return self.stop(new.record.site, Some(made), what, help);
                 }
                 access(&self.clocks, &mut self.pairs, cell, new, &self.at);
             }

@@ -126,6 +126,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                     that its bytes may count in that phase";
                 let help =
                     "let the thread wait for that phase before the copy, or correct the index";
+                let other = (other, "an arrival of the previous phase");
                 return self.stop(site, Some(other), what, help);
             }
             self.keep_phase(*m, class, site);

@@ -175,9 +175,10 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             let what = format!("{} threads of the block do not reach the barrier", absent.len());
             let around = self.around(lockstep, &Mask::first(self.n_threads));
+            self.at.put(&lockstep.env, &mask);
             return self.stop(
                 site,
-                around,
+                around.map(|at| (at, SOME_ENTER)),
                 &what,
                 "move the barrier out of the condition or the role, or name its threads: \
                  `barrier(#threads)`",
@@ -334,6 +335,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                     "{} threads of the executing groups do not reach the spec",
                     missing.len()
                 );
+                self.at.put(&lockstep.env, &active);
                 return self.stop(
                     site,
                     None,

@@ -13,6 +13,10 @@ use carbyne_ir::program::BufferId;
 use carbyne_ir::program::walk::Step as WalkStep;
 use std::collections::HashSet;
 
+/// A statement that arrives on an mbarrier. If its threads are blocked: its label, and the
+/// statement at which they wait with one of them.
+type ArrivalSite = (u32, String, Option<(u32, u32)>);
+
 impl<'p, 'a> Machine<'p, 'a> {
     /// Records the waits that complete asynchronous work before its block ends.
     fn keep_ends(&mut self) {
@@ -102,14 +106,20 @@ impl<'p, 'a> Machine<'p, 'a> {
             if self.pairs.is_under_way(site) {
                 continue;
             }
-            self.fault(site, None, what, help, true);
+            self.ends_early(site, what, help);
         }
         for site in self.remote_ends() {
             let what = "a block may end while another still accesses its shared memory";
             let help = "write `cluster.arrive` and `cluster.wait` before the end";
-            self.fault(site, None, what, help, true);
+            self.ends_early(site, what, help);
         }
         Ok(())
+    }
+
+    /// Records an error about work of a statement that is not complete when its block ends.
+    fn ends_early(&mut self, site: u32, what: &str, help: &str) {
+        let (label, what, help) = ("it begins here".to_owned(), what.to_owned(), help.to_owned());
+        self.pairs.fault(Found { site, label, other: None, what, help, certain: true });
     }
 
     /// Reports that no thread can continue.
@@ -123,53 +133,69 @@ impl<'p, 'a> Machine<'p, 'a> {
                 continue;
             };
             let elsewhere = sites.iter().flatten().copied().find(|other| *other != site);
-            let (what, help, other) = match &s.status {
+            let elsewhere = elsewhere.map(|at| (at, "other threads wait here".to_owned()));
+            self.at.put(&s.env, &s.mask());
+            let label = self.at.label("waits here");
+            let found = match &s.status {
                 Status::Barrier(named) => {
-                    let (absent, help) = (
-                        named.without(&s.mask()),
-                        "let all named threads reach the barrier, or name only those that do",
-                    );
+                    let absent = named.without(&s.mask());
                     let there =
                         |o: &Lockstep<'_>| o.rank == s.rank && !o.all().and(&absent).is_empty();
                     let at =
                         all.iter().zip(&sites).filter(|(o, at)| **at != Some(site) && there(o));
                     let at = at.filter_map(|(_, at)| *at).next();
+                    let at = at.map(|at| (at, "the other threads wait here".to_owned()));
+                    let around = |m: &mut Self| Some((m.around(s, named)?, SOME_ENTER.to_owned()));
                     let n = named.len();
-                    let what = format!("not all {n} threads that the barrier names reach it");
-                    (what, help, at.or_else(|| self.around(s, named)))
-                }
-                Status::Meets => (
-                    "other threads that must execute the statement, too, do not reach it"
-                        .to_owned(),
-                    "move the statement out of the condition or the role",
-                    elsewhere,
-                ),
-                Status::Waits | Status::Ready => {
-                    let (why, other) = self.unmet(s).unwrap_or_default();
-                    let help = "correct the number of arrivals, the expected bytes or the parity";
-                    let what = format!("nothing ends the wait: {why}");
-                    match self.overfull() {
-                        Some((text, made)) => (
-                            format!("{what}; {text}"),
-                            "make the count of `mbarrier.init` match the threads that arrive",
-                            Some(made),
-                        ),
-                        None => (what, help, other.or(elsewhere)),
+                    let help =
+                        "let all named threads reach the barrier, or name only those that do";
+                    Found {
+                        site,
+                        label,
+                        other: at.or_else(|| around(self)),
+                        what: format!("not all {n} threads that the barrier names reach it"),
+                        help: help.to_owned(),
+                        certain: true,
                     }
                 }
+                Status::Meets => Found {
+                    site,
+                    label,
+                    other: elsewhere,
+                    what: "other threads that must execute the statement, too, do not reach it"
+                        .to_owned(),
+                    help: "move the statement out of the condition or the role".to_owned(),
+                    certain: true,
+                },
+                Status::Waits | Status::Ready => {
+                    let mut found = self.unmet(s, &all).unwrap_or_else(|| Found {
+                        site,
+                        label,
+                        other: None,
+                        what: "nothing ends this wait".to_owned(),
+                        help: "let other threads arrive, or remove the wait".to_owned(),
+                        certain: true,
+                    });
+                    found.other = found.other.or(elsewhere);
+                    if let Some((text, made)) = self.overfull() {
+                        found.what = format!("{}; {text}", found.what);
+                        found.other = Some((made, "initialized here".to_owned()));
+                        found.help = "make the count of `mbarrier.init` match the threads that \
+                                      arrive"
+                            .to_owned();
+                    }
+                    found
+                }
             };
-            self.pairs.fault(site, other, &what, help, true);
+            self.pairs.fault(found);
         }
         Err(Stop::Fault)
     }
 
-    /// The reason why the phase that threads wait for is not complete, and the statement involved.
-    fn unmet(&mut self, lockstep: &Lockstep<'p>) -> Option<(String, Option<u32>)> {
-        let never = || ("its phase is never complete".to_owned(), None);
-        let StmtKind::Sync(sync) = &lockstep.stmt()?.kind else { return Some(never()) };
-        let Some(tensor) = sync.tensor.filter(|_| sync.op == SyncOp::MbarrierWait) else {
-            return Some(never());
-        };
+    /// The error of threads that wait for a phase of an mbarrier which is never complete.
+    fn unmet(&mut self, lockstep: &Lockstep<'p>, all: &[Lockstep<'p>]) -> Option<Found> {
+        let StmtKind::Sync(sync) = &lockstep.stmt()?.kind else { return None };
+        let tensor = sync.tensor.filter(|_| sync.op == SyncOp::MbarrierWait)?;
         let site = self.plan.site(lockstep.stmt()?);
         let act = Act { lockstep, mask: lockstep.mask(), site };
         let mut open = None;
@@ -181,30 +207,87 @@ impl<'p, 'a> Machine<'p, 'a> {
             self.named(&act, &spots, t, &mut named).ok()?;
             open = named.into_iter().find(|m| !self.mbarriers[*m].passes(parity));
             if open.is_some() {
+                self.at.put(&lockstep.env, &Mask::of(t));
                 break;
             }
         }
-        let b = &self.mbarriers[open?];
-        let (arrived, count) = (b.count - b.pending, b.count);
-        let last = b.current.list.last().map(|a| a.site);
-        Some(if b.pending == 0 {
+        let open = open?;
+        let (b, name) = (&self.mbarriers[open], self.mbarrier_name(open));
+        let (arrived, count, phase) = (b.count - b.pending, b.count, b.phase);
+        let made = (b.made_at, format!("initialized here for {count} arrivals"));
+        let none = match count {
+            1 => "the only arrival of its phase does not happen".to_owned(),
+            _ => format!("none of the {count} arrivals of its phase happens"),
+        };
+        let arrival = self.arrival_on(BufferId(b.buffer), site, all);
+        let (why, other, help) = if b.pending == 0 {
             let (n, what) = (b.bytes.saturating_abs(), if b.bytes < 0 { "more" } else { "fewer" });
-            (format!("{n} bytes {what} arrive than expected"), b.current.bytes)
+            (
+                format!("{n} bytes {what} arrive in its phase than `mbarrier.expect` states"),
+                b.current.bytes.map(|at| (at, "bytes of this phase".to_owned())),
+                "write in `mbarrier.expect` the number of bytes that the copies bring".to_owned(),
+            )
+        } else if let Some((_, _, Some((before, _)))) = arrival
+            && arrived == 0
+        {
+            let (line, own) = (self.plan.place(before).line, before == site);
+            let help = match own {
+                true => "change the parity, or let the threads arrive before they wait".to_owned(),
+                false => format!(
+                    "change the parity of this wait or of the one in line {line}, or let the \
+                     threads arrive before they wait"
+                ),
+            };
+            (none, arrival.map(|(at, label, _)| (at, label)), help)
         } else if arrived > 0 {
-            let made = b.made_at;
-            (format!("only {arrived} of {count} arrivals happen"), last.or(Some(made)))
+            let has_arrived = |t: &u32| b.current.list.iter().any(|a| a.threads.contains(t));
+            let other = match arrival {
+                Some((at, label, Some((_, thread)))) if !has_arrived(&thread) => (at, label),
+                _ => made,
+            };
+            let (line, left) = (self.plan.place(b.made_at).line, count - arrived);
+            (
+                format!("{arrived} of the {count} arrivals of its phase happen"),
+                Some(other),
+                format!("write {arrived} as the count in line {line}, or let {left} more arrive"),
+            )
+        } else if let Some((at, ..)) = arrival {
+            (
+                none,
+                Some((at, format!("no arrival here belongs to phase {phase} of `{name}`"))),
+                "correct the parity of the wait, or the index of the wait or of the arrival"
+                    .to_owned(),
+            )
         } else {
-            let buffer = self.p.tensors[tensor].buffer;
-            match self.arrival_on(buffer) {
-                Some(site) if b.last.list.is_empty() => {
-                    (format!("none of {count} arrivals happens before it"), Some(site))
-                }
-                Some(site) => {
-                    (format!("none of {count} arrivals happens in its phase"), Some(site))
-                }
-                None => ("no thread arrives".to_owned(), Some(b.made_at)),
-            }
+            (
+                format!("no statement arrives on `%{}`", self.p.buffers[BufferId(b.buffer)].name),
+                Some(made),
+                format!("let threads arrive: `mbarrier.arrive({name})`"),
+            )
+        };
+        Some(Found {
+            site,
+            label: self
+                .at
+                .label(&format!("waits here for phase {phase} of `{name}` (parity {})", phase % 2)),
+            other,
+            what: format!("nothing ends this wait: {why}"),
+            help,
+            certain: true,
         })
+    }
+
+    /// The name of an mbarrier: `%full[1]`
+    fn mbarrier_name(&self, m: usize) -> String {
+        let buffer = &self.p.buffers[BufferId(self.mbarriers[m].buffer)];
+        let mut found = self.mbarrier_at.iter().filter(|(_, at)| **at == m);
+        let space = self.plan.views.iter().find(|v| v.buffer == BufferId(self.mbarriers[m].buffer));
+        match (found.next(), space.map(|v| v.space), buffer.cosize) {
+            (Some(((_, byte), _)), Some(Space::Shared(b)), Dim::Const(2..)) => {
+                format!("%{}[{}]", buffer.name, (byte - self.plan.shared[b].at) / 8)
+            }
+            _ => format!("%{}", buffer.name),
+        }
     }
 
     /// An mbarrier on which more threads arrive than its phase expects, and the statement that
@@ -243,25 +326,65 @@ impl<'p, 'a> Machine<'p, 'a> {
     /// The threads that the specs around a statement select; none if a condition encloses the
     /// statement, too.
     fn executing(&self, around: &[&Stmt]) -> Option<Mask> {
+        let conditional = around.iter().any(|s| matches!(s.kind, StmtKind::If { .. }));
+        if conditional { None } else { self.selected(around) }
+    }
+
+    /// The threads that the specs around a statement select.
+    fn selected(&self, around: &[&Stmt]) -> Option<Mask> {
         let mut mask = Mask::first(self.n_threads);
         for stmt in around {
-            match &stmt.kind {
-                StmtKind::If { .. } => return None,
-                StmtKind::Spec(id) => {
-                    let exec = self.p.specs[*id].exec?;
-                    let groups =
-                        Groups::of(self.exprs, exec.threads, &Env::default(), self.elected);
-                    mask = mask.and(&groups.ok()?.mask);
-                }
-                _ => {}
+            if let StmtKind::Spec(id) = &stmt.kind {
+                let exec = self.p.specs[*id].exec?;
+                let groups = Groups::of(self.exprs, exec.threads, &Env::default(), self.elected);
+                mask = mask.and(&groups.ok()?.mask);
             }
         }
         Some(mask)
     }
 
-    /// A statement that arrives on an mbarrier of a buffer.
-    fn arrival_on(&self, buffer: BufferId) -> Option<u32> {
-        self.sync_on(buffer, SyncOp::arrives)
+    /// A statement that arrives on an mbarrier of a buffer. A blocked one comes before others.
+    fn arrival_on(&self, buffer: BufferId, wait: u32, all: &[Lockstep<'p>]) -> Option<ArrivalSite> {
+        let (mut walk, mut first) = (self.p.walk(self.body), None);
+        while let Some(step) = walk.next() {
+            let WalkStep::Enter(stmt) = step else { continue };
+            let StmtKind::Sync(sync) = &stmt.kind else { continue };
+            let of = sync.tensor.is_some_and(|t| self.p.tensors[t].buffer == buffer);
+            if !of || !sync.op.arrives() {
+                continue;
+            }
+            let site = self.plan.site(stmt);
+            let mask = self.selected(walk.around()).unwrap_or(Mask::first(self.n_threads));
+            let blocked =
+                |o: &&Lockstep<'p>| !o.all().and(&mask).is_empty() && self.is_ahead(o, stmt);
+            let behind = all.iter().find(blocked).and_then(|o| {
+                let thread = self.global_thread(o.rank, o.all().and(&mask).threads().next()?);
+                Some((thread, self.plan.site(o.stmt()?)))
+            });
+            if let Some((thread, at)) = behind {
+                let line = self.plan.place(at).line;
+                let too = if at == wait { "" } else { ", too" };
+                let label = format!(
+                    "thread {thread} arrives here only after line {line}, where it waits{too}"
+                );
+                return Some((site, label, Some((at, thread))));
+            }
+            first = first.or(Some((site, String::new(), None)));
+        }
+        first
+    }
+
+    /// Whether threads have a statement before them.
+    fn is_ahead(&self, lockstep: &Lockstep<'p>, stmt: &Stmt) -> bool {
+        let last = lockstep.frames.len().saturating_sub(1);
+        lockstep.frames.iter().enumerate().any(|(i, frame)| {
+            let from = match frame.kind {
+                Kind::Loop { .. } => 0,
+                _ => frame.at + usize::from(i < last),
+            };
+            let ahead = frame.stmts.get(from..).unwrap_or_default();
+            self.p.walk(ahead).stmts().any(|s| s.node.same(stmt.node))
+        })
     }
 
     /// A statement with such an operation on an mbarrier of a buffer.
@@ -315,7 +438,14 @@ impl<'p, 'a> Machine<'p, 'a> {
                 "no thread waits for the mbarrier of this arrival, and accesses are not ordered";
             let help =
                 "write `mbarrier.wait` before the accesses that must come after the arrivals";
-            self.pairs.fault(site, Some(made), what, help, true);
+            self.pairs.fault(Found {
+                site,
+                label: String::new(),
+                other: Some((made, "initialized here".to_owned())),
+                what: what.to_owned(),
+                help: help.to_owned(),
+                certain: true,
+            });
         }
     }
 }

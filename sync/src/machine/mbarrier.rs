@@ -166,7 +166,15 @@ impl<'p, 'a> Machine<'p, 'a> {
                             phase are complete";
                 let help = "order the arrivals of the next phase after this wait, or correct the \
                             parity";
-                self.fault(wait, Some(site), what, help, false);
+                let label = "this arrival may complete the next phase before".to_owned();
+                self.pairs.fault(Found {
+                    site: wait,
+                    label: String::new(),
+                    other: Some((site, label)),
+                    what: what.to_owned(),
+                    help: help.to_owned(),
+                    certain: false,
+                });
             }
         }
         Ok(())
@@ -234,6 +242,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                         mbarrier, so that the arrival may count in that phase";
                     let help = "let the thread wait for that phase, or for a thread that has \
                         waited for it; or correct the index or the count";
+                    let other = (other, "an arrival of the previous phase");
                     return self.stop(site, Some(other), what, help);
                 }
                 self.keep_phase(m, class, site);
@@ -284,6 +293,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                         for the phase before that one, which has the same parity";
                     let help = "let every thread wait for each phase in turn, or for a thread \
                                 that has waited";
+                    let other = (other, "an arrival of that earlier phase");
                     return self.stop(site, Some(other), what, help);
                 }
                 let (message, agent): (Message, _) = (b.complete.clone(), b.agent);

@@ -34,7 +34,7 @@ use crate::increments::{FOREVER, Increment, Watch};
 use crate::lockstep::{Frame, Kind, Lockstep, Status};
 use crate::memory::{Access, By, Cell, Does, Proxy, Record, Relation};
 use crate::pages::Pages;
-use crate::pairs::{At, Pairs, Position};
+use crate::pairs::{At, Found, Pairs, Position};
 use crate::phases::{Arrival, ClusterBarrier, Mbarrier, Settled};
 use crate::plan::{Bulk, How, LeafPlan, OperandPlan, Plan, Space, first_of};
 use crate::regions::{Footprint, Regions};
@@ -156,6 +156,8 @@ const MAX_CELLS: usize = 1 << 21;
 const STATEMENT: u64 = 16;
 /// The most classes of threads.
 const MAX_CLASSES: usize = 1 << 10;
+/// The label at a condition or a role that some threads of a barrier do not enter.
+const SOME_ENTER: &str = "only some of the threads enter this body";
 /// The most mbarriers.
 const MAX_MBARRIERS: usize = 1 << 12;
 
@@ -370,13 +372,23 @@ impl<'p, 'a> Machine<'p, 'a> {
         })
     }
 
-    fn fault(&mut self, site: u32, other: Option<u32>, what: &str, help: &str, certain: bool) {
-        self.pairs.fault(site, other, what, help, certain);
+    /// Records an error. `other` is another statement and its part in the error.
+    fn fault(&mut self, site: u32, other: Option<(u32, &str)>, what: &str, help: &str) {
+        let (what, help) = (what.to_owned(), help.to_owned());
+        let other = other.map(|(site, label)| (site, label.to_owned()));
+        let label = self.at.label("executes it");
+        self.pairs.fault(Found { site, label, other, what, help, certain: true });
     }
 
     /// Records an error and stops.
-    fn stop<T>(&mut self, site: u32, other: Option<u32>, what: &str, help: &str) -> Goes<T> {
-        self.fault(site, other, what, help, true);
+    fn stop<T>(
+        &mut self,
+        site: u32,
+        other: Option<(u32, &str)>,
+        what: &str,
+        help: &str,
+    ) -> Goes<T> {
+        self.fault(site, other, what, help);
         Err(Stop::Fault)
     }
 
@@ -384,7 +396,7 @@ impl<'p, 'a> Machine<'p, 'a> {
     fn lost<T>(&mut self, site: u32, what: &str) -> Goes<T> {
         let help = "rewrite the statement without values that depend on data or differ between \
                     threads";
-        self.fault(site, None, what, help, false);
+        self.pairs.undecided(site, what, help);
         Err(Stop::Fault)
     }
 

@@ -60,7 +60,7 @@ fn refused(text: &str, says: &str) {
         found.unwrap_or_else(|| panic!("nothing at line {here} says `{says}`: {all:#?}\n{text}"));
     assert!(found.is_certain, "{found:?}");
     assert_eq!(
-        found.other.as_ref().map(|o| o.line),
+        found.other.as_ref().map(|(at, _)| at.line),
         Some(line(text, "// with")),
         "{found:#?}\n{text}"
     );
@@ -77,15 +77,15 @@ fn the_kernel_itself_is_right() {
 fn a_wait_on_which_nobody_arrives() {
     let init = "mbarrier.init(%full, 32) // with\n    mbarrier.init(%empty, 32)";
     let second = format!("mbarrier.wait(%full[0], 0) // here\n    {GET}");
-    refused(&kernel(init, PUT, &second), "nothing ends the wait: no thread arrives");
+    refused(&kernel(init, PUT, &second), "nothing ends this wait: no statement arrives on `%full`");
 }
 
 #[test]
 fn a_wait_for_more_arrivals_than_come() {
-    let init = "mbarrier.init(%full, 33)\n    mbarrier.init(%empty, 32)";
+    let init = "mbarrier.init(%full, 33) // with\n    mbarrier.init(%empty, 32)";
     let second = format!("mbarrier.wait(%full[0], 0) // here\n    {GET}");
-    let first = format!("{PUT}\n    mbarrier.arrive(%full[0]) // with");
-    refused(&kernel(init, &first, &second), "nothing ends the wait: only 32 of 33 arrivals happen");
+    let first = format!("{PUT}\n    mbarrier.arrive(%full[0])");
+    refused(&kernel(init, &first, &second), "32 of the 33 arrivals of its phase happen");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_wait_before_the_arrivals_of_the_same_threads() {
     let first = format!(
         "mbarrier.wait(%empty[0], 0) // here\n    {PUT}\n    mbarrier.arrive(%empty[0]) // with"
     );
-    refused(&kernel(INIT, &first, GET), "none of 32 arrivals happens before it");
+    refused(&kernel(INIT, &first, GET), "none of the 32 arrivals of its phase happens");
 }
 
 #[test]
@@ -102,14 +102,17 @@ fn roles_that_wait_for_each_other() {
         format!("mbarrier.wait(%empty[0], 0) // here\n    {PUT}\n    mbarrier.arrive(%full[0])");
     let second =
         format!("mbarrier.wait(%full[0], 0)\n    {GET}\n    mbarrier.arrive(%empty[0]) // with");
-    refused(&kernel(INIT, &first, &second), "none of 32 arrivals happens before it");
+    refused(&kernel(INIT, &first, &second), "none of the 32 arrivals of its phase happens");
 }
 
 #[test]
 fn a_wait_for_bytes_that_nobody_copies() {
     let first = format!("{PUT}\n    mbarrier.expect(%full[0], 128) // with");
     let second = format!("mbarrier.wait(%full[0], 0) // here\n    {GET}");
-    refused(&kernel(INIT, &first, &second), "bytes fewer arrive than expected");
+    refused(
+        &kernel(INIT, &first, &second),
+        "bytes fewer arrive in its phase than `mbarrier.expect` states",
+    );
 }
 
 #[test]
@@ -275,7 +278,7 @@ fn a_stage_that_is_given_back_too_early_can_hang_the_producer() {
     let text = text
         .replace("// wait", "// here")
         .replace("%empty[(k + 1) % 3])", "%empty[(k + 1) % 3]) // with");
-    refused(&text, "nothing ends the wait: none of 32 arrivals happens in its phase");
+    refused(&text, "nothing ends this wait: none of the 32 arrivals of its phase happens");
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub(crate) fn complaints(program: &Program, report: &Report) -> Vec<String> {
     }
     for f in &report.faults {
         let certain = if f.is_certain { "FAULT" } else { "fault?" };
-        let other = f.other.as_ref().map_or(0, |o| o.line);
+        let other = f.other.as_ref().map_or(0, |(at, _)| at.line);
         out.push(format!("{certain} line {} ({other}): {}", f.place.line, f.what));
     }
     for u in &report.unfollowed {

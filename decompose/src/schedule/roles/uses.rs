@@ -468,12 +468,12 @@ fn rings(
             ))
         };
         if shared && !all.iter().any(|u| u.write) {
-            let message = format!("nothing fills `%{}`", buffer.name);
+            let message = format!("no role fills `%{}`", buffer.name);
             let help = "let a role write it before, or declare it before the loop";
             return Err(wrong(first.span, message, "a role waits for it here", help));
         }
         if shared && !all.iter().any(|u| u.read) {
-            let message = format!("nothing waits for the writes to `%{}`", buffer.name);
+            let message = format!("no role waits for the writes to `%{}`", buffer.name);
             let help = "let a role read it, or remove it";
             return Err(wrong(first.span, message, "a role fills it here", help));
         }

@@ -105,8 +105,12 @@ impl Resolver {
             };
             if let Some(ty) = ty {
                 return fail(
-                    Diagnostic::new(Code::Placement, ty.span, "a type in a `means` block")
-                        .help("remove it: the operands determine types"),
+                    Diagnostic::new(
+                        Code::Placement,
+                        ty.span,
+                        "a `means` block cannot state a type",
+                    )
+                    .help("remove it: the operands determine types"),
                 );
             }
             let mut steps = self.meant(stmt, target, value)?;
@@ -179,9 +183,13 @@ impl Resolver {
     fn means_stmt(&mut self, c: &mut Chain, stmt: &ast::Stmt, head: &Spec) -> Fallible<()> {
         let misplaced = |span: Span, what: &str, help: &str| {
             fail(
-                Diagnostic::new(Code::Placement, span, format!("{what} in a `means` block"))
-                    .label("the block contains only specs on whole tensors, views and constants")
-                    .help(help),
+                Diagnostic::new(
+                    Code::Placement,
+                    span,
+                    format!("{what} is not allowed in a `means` block"),
+                )
+                .label("the block contains only specs on whole tensors, views and constants")
+                .help(help),
             )
         };
         match &stmt.kind {
@@ -436,7 +444,7 @@ impl Resolver {
                     Diagnostic::new(
                         Code::Placement,
                         view.span,
-                        "an operation on threads or memory in a `means` block",
+                        "an operation on threads or memory is not allowed in a `means` block",
                     )
                     .help("use `.tile`, `.reshape`, `.pad` and indices"),
                 );
@@ -649,11 +657,11 @@ impl Resolver {
         match spec.attrs.iter().find(|a| !says_what(a)) {
             None => Ok(()),
             Some(attr) => {
-                let message = format!("`{}` in a `means` block", attr.name.text);
-                fail(
-                    Diagnostic::new(Code::Attribute, attr.name.span, message)
-                        .help("remove it: the block states the result, not the implementation"),
-                )
+                let message = format!("`{}` is not allowed in a `means` block", attr.name.text);
+                fail(Diagnostic::new(Code::Attribute, attr.name.span, message).help(format!(
+                    "remove `{}`: the block states the result, not the implementation",
+                    crate::text::print_attribute(attr)
+                )))
             }
         }
     }
@@ -716,7 +724,7 @@ fn n_inputs(kind: SpecKind, span: Span) -> Fallible<usize> {
             SpecKind::Accumulate(_) => "state the sum: `BinaryPointwise.add (%C, %t) -> (%C)`",
             _ => "state the result with specs on whole tensors",
         };
-        let message = format!("a {kind} in a `means` block");
+        let message = format!("a {kind} is not allowed in a `means` block");
         Box::new(Diagnostic::new(Code::Meaning, span, message).help(help))
     })
 }
@@ -730,7 +738,7 @@ fn unassigned(c: &Chain, to: &ast::View) -> Fallible<Option<usize>> {
              `%{0} = select(%{0}.iota(0) < 1, %first, %second)` with parts of `[1,N]`",
             to.base.text
         );
-        let message = "an assignment to a part of a tensor";
+        let message = "a `means` block assigns only a part of a tensor";
         return fail(Diagnostic::new(Code::Meaning, to.span, message).help(help));
     }
     let output = c.outputs.get(&to.base.text).copied();

@@ -57,7 +57,11 @@ impl Resolver {
                 let integral = matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Relu);
                 if first != Some(Scalar::F64) && !integral {
                     return mismatch(
-                        format!("a {} of {}", spec.kind, scalars[0]),
+                        format!(
+                            "the type does not fit {}: {}",
+                            spec.kind.with_article(),
+                            scalars[0]
+                        ),
                         "convert with `cast` first",
                     );
                 }
@@ -65,7 +69,12 @@ impl Resolver {
             }
             SpecKind::Binary(_) | SpecKind::MatMul | SpecKind::MatMulSet if !same(&kinds) => {
                 return mismatch(
-                    format!("a {} of {} and {}", spec.kind, scalars[0], scalars[1]),
+                    format!(
+                        "the types do not fit {}: {} and {}",
+                        spec.kind.with_article(),
+                        scalars[0],
+                        scalars[1]
+                    ),
                     "convert with `cast`: all floats fit together, but integers must have one \
                      type",
                 );
@@ -80,13 +89,16 @@ impl Resolver {
             | SpecKind::Reduction(ReduceOp::Minimum | ReduceOp::Maximum)
                 if kinds[0] != Scalar::F64 =>
             {
-                return mismatch(format!("a {} of {}", spec.kind, scalars[0]), NAN_OF_FLOATS);
+                return mismatch(
+                    format!("the type does not fit {}: {}", spec.kind.with_article(), scalars[0]),
+                    NAN_OF_FLOATS,
+                );
             }
             SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
                 if kinds[0] == Scalar::F64 =>
             {
                 return mismatch(
-                    format!("a {} of {}", spec.kind, scalars[0]),
+                    format!("the type does not fit {}: {}", spec.kind.with_article(), scalars[0]),
                     "use an integer type: floats have no bitwise reductions",
                 );
             }
@@ -150,7 +162,7 @@ impl Operands<'_> {
             Diagnostic::new(
                 Code::ShapeMismatch,
                 self.spec.span,
-                format!("the extents do not fit a {}", self.spec.kind),
+                format!("the extents do not fit {}", self.spec.kind.with_article()),
             )
             .label(match all.is_empty() {
                 true => "the number of elements is unknown".to_owned(),

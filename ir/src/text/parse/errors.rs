@@ -272,7 +272,7 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, O
     if let Some(comment) = rest.strip_prefix('#')
         && !comment.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
     {
-        return Some(("a comment begins with `//`".to_owned(), edit(1, "//")));
+        return Some(("begin a comment with `//`".to_owned(), edit(1, "//")));
     }
     let meant = |known: &[&'static str]| {
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -284,7 +284,7 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, O
         Some((format!("did you mean `{near}`?"), edit(word.len(), near)))
     };
     if rest.starts_with('"') {
-        return say("a text in quotes is the value of an attribute: `loc=\"model.py:12\"`");
+        return say("write a text in quotes only as the value of `loc`: `loc=\"model.py:12\"`");
     }
     let remainder = || say("for a remainder put a space behind `%`");
     let first = rest.chars().next();

@@ -87,18 +87,20 @@ impl Place<'_> {
             return None;
         }
         let len = constant(self.line)?;
-        let help = "a constant is defined by `let`".to_owned();
+        let help = "write a constant as `let M = 256`".to_owned();
         Some((help, edit(self.base, self.base + len, "let ".to_owned())))
     }
 
-    /// `__syncthreads();`
+    /// `__syncthreads();`, which may parse as an attribute of the statement before.
     fn barrier(&self) -> Option<(String, Edit)> {
-        let line = self.line;
+        let start = self.text[..self.at].rfind('\n').map_or(0, |n| n + 1);
+        let line = without_comment(&self.text[start..]);
+        let (start, line) = (start + line.len() - line.trim_start().len(), line.trim_start());
         let barrier = ["__syncthreads", "syncthreads"].iter().find(|w| word_of(line) == **w)?;
         let len = line[barrier.len()..].find(')').map_or(barrier.len(), |n| barrier.len() + n + 1);
         let len = len + usize::from(line[len..].starts_with(';'));
         let help = "write it as `barrier`".to_owned();
-        Some((help, edit(self.base, self.base + len, "barrier".to_owned())))
+        Some((help, edit(start, start + len, "barrier".to_owned())))
     }
 
     /// `%y = %a if %p else %b`, whose error is at `if`.

@@ -228,7 +228,8 @@ impl Operators {
             );
         }
         if args.len() != wanted {
-            let message = format!("`{word}` takes {wanted} tensors, here are {}", args.len());
+            let plural = if wanted == 1 { "" } else { "s" };
+            let message = format!("`{word}` takes {wanted} tensor{plural}, found {}", args.len());
             let help = match kind {
                 SpecKind::Reduction(ReduceOp::And | ReduceOp::Or) if args.len() == 2 => {
                     BOTH.to_owned()

@@ -47,6 +47,13 @@ pub fn print_number(e: &Expr) -> String {
     statement::number(e)
 }
 
+/// The text of an attribute: `axis=1`
+pub fn print_attribute(attr: &crate::ast::Attr) -> String {
+    let mut out = String::new();
+    tensor::attribute(&mut out, attr);
+    out
+}
+
 /// The text of a comparison.
 pub fn print_compare(c: &Compare) -> String {
     statement::compare(c)
