@@ -2,8 +2,9 @@
 //! or A.
 //!
 //! While a MatMul is in flight, no thread may access its accumulator or its A: `wgmma.wait` must
-//! come first (PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: wgmma.wait_group). Another
-//! MatMul may read the A, and one with an accumulator of the same shape may add to the accumulator.
+//! come first (PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: wgmma.wait_group).
+//! Another MatMul may read the A, and one with an accumulator of the same shape may add to the
+//! accumulator.
 //! After a thread has accessed a register, a `wgmma.fence` must come before a MatMul uses it. Each
 //! such order is a pair of the report.
 
