@@ -3,6 +3,8 @@
     cargo build --release --features gpu
     python3 bench/attention.py [--carbyne target/release/carbyne] [--arch sm_90a] [--shape 4x16x4096x128] [--tile 128x128]
 
+    python3 bench/attention.py --by-hand
+
 The text is that of `examples/attention_causal.cby` with other numbers; for full attention without the mask. It differs in three
 points: heads are the fastest mode of the grid, queries that attend to the most keys come first, and the result goes through shared
 memory. `carbyne compile` makes the kernel and its launch data. This process launches the kernel with the driver, in the stream of
@@ -26,7 +28,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "attention_causal.cby"
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+EXAMPLE = EXAMPLES / "attention_causal.cby"
+BY_HAND = EXAMPLES / "hopper_attention_by_hand.cby"
 ROWS_OF_A_WARP_GROUP = 64
 THREADS_OF_A_WARP_GROUP = 128
 
@@ -37,6 +41,14 @@ def replaced(text, pattern, by):
     if n != 1:
         sys.exit(f"`{pattern}` stands {n} times in {EXAMPLE}, not once")
     return text
+
+
+def by_hand(shape):
+    """The example that names all of its instructions, with these numbers. Its head size is 128."""
+    b, h, s, _ = shape
+    numbers = f"let B = {b}, H = {h}, S = {s}, D = 128"
+    text, n = re.subn(r"^let B = .*$", numbers, BY_HAND.read_text(), flags=re.M)
+    return text if n == 1 else sys.exit(f"{BY_HAND} has no line `let B = ..`")
 
 
 def source(shape, tile, causal):
@@ -194,7 +206,8 @@ def measured(args, torch, causal):
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     b, h, s, d = args.shape
-    cubin, kernel = compiled(args.carbyne, args.arch, source(args.shape, args.tile, causal))
+    text = by_hand(args.shape) if args.by_hand else source(args.shape, args.tile, causal)
+    cubin, kernel = compiled(args.carbyne, args.arch, text)
     torch.manual_seed(args.seed)
     q, k, v = (torch.randn(b, h, s, d, device="cuda").half() for _ in range(3))
     o = torch.full_like(q, float("nan"))
@@ -250,6 +263,7 @@ def main():
     args.add_argument("--shape", type=numbers(4), default=(4, 16, 4096, 128), metavar="BxHxSxD")
     args.add_argument("--tile", type=numbers(2), default=(128, 128), metavar="QUERIESxKEYS")
     args.add_argument("--mask", choices=("full", "causal"), help="only this one")
+    args.add_argument("--by-hand", action="store_true", help=f"measure {BY_HAND.name}, which is causal and has head size 128")
     args.add_argument("--rounds", type=int, default=200)
     args.add_argument("--seed", type=int, default=0)
     args.add_argument("--text", action="store_true", help="print the texts, and run nothing")
@@ -257,10 +271,14 @@ def main():
     _, _, s, _ = args.shape
     if args.tile[0] % ROWS_OF_A_WARP_GROUP or args.tile[0] % args.tile[1] or s % args.tile[0]:
         sys.exit(f"queries of a tile are a multiple of {ROWS_OF_A_WARP_GROUP} and of its keys, and divide S")
+    if args.by_hand:
+        if args.shape[3] != 128 or s % 128 or args.mask == "full":
+            sys.exit(f"{BY_HAND.name} is causal, its head size is 128, and 128 divides S")
+        args.tile, args.mask = (128, 128), "causal"
     masks = [mask for mask in (False, True) if args.mask in (None, "causal" if mask else "full")]
     if args.text:
         for causal in masks:
-            print(source(args.shape, args.tile, causal))
+            print(by_hand(args.shape) if args.by_hand else source(args.shape, args.tile, causal))
         return 0
     try:
         import torch
