@@ -64,7 +64,7 @@ hopper_gemm_by_hand(
     const __grid_constant__ CUtensorMap mC) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const int b = blockIdx.x;  // line 21
-  const int g = threadIdx.x / 128;  // line 24
+  const int g = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // line 24
   const int w = threadIdx.x / 32;  // line 26
   const int l = threadIdx.x % 32;  // line 27
   __half* As = reinterpret_cast<__half*>(smem);  // line 34

@@ -207,7 +207,7 @@ hopper_gemm_roles(
     }
   }
   if (threadIdx.x < 256) {  // line 62: Spec (%As, %Bs, %full, %empty) -> (%C, %Cs)
-    const int g = threadIdx.x / 128;  // line 65
+    const int g = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // line 65
     const int w = threadIdx.x / 32;  // line 67
     const int half_1 = (threadIdx.x / 16) % 2;  // line 70
     const int row = threadIdx.x % 16;  // line 70
