@@ -21,7 +21,7 @@ struct Rule {
 const RULES: [Rule; 4] = [
     Rule {
         name: "lines begin with `What` or `The same`",
-        bound: 40,
+        bound: 0,
         judges: |file| is_prose(file) && !is_internal(file),
         breaks: openers,
     },

@@ -70,7 +70,8 @@ fn a_scale_before_an_exponential_is_one_factor_of_a_fused_multiply_add() {
             true,
             false,
         ),
-        // What is to be exact, and constants of which a product overflows.
+        // An exponential that is to be exact, and a constant whose product overflows, stay as they
+        // are.
         (
             "%s = %z / 8\n  %p = exp(%s - max(%s, axis=1), math=exact)\n  %sum = sum(%p, axis=1)"
                 .to_owned(),

@@ -23,8 +23,7 @@ MatMul.set @gemm (%A, %B) -> (%C) acc=f32 by={by}
     )
 }
 
-/// The same product at the level of tiles, with a loop over tiles of C where `turns` is more
-/// than 1.
+/// A product at the level of tiles, with a loop over tiles of C if `turns` is more than 1.
 fn tiles(turns: i64, attrs: &str) -> String {
     let (m, grid) = (128, 2);
     let all = m * grid * turns;
@@ -48,7 +47,7 @@ MatMul.set @gemm <<<#grid:[@b < {grid}], #cta:[128]>>> (%A, %B) -> (%C) acc=f32 
     )
 }
 
-/// What a text becomes, which computes what it means in an order that is proved.
+/// Decomposes a text, and checks that the result computes its meaning in a proved order.
 fn right(src: &str) -> String {
     let table = sm_90a();
     let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
@@ -92,7 +91,7 @@ fn a_producer_copies_for_one_group_or_for_two_that_take_turns() {
 
 #[test]
 fn consumers_of_two_warp_groups_each_store_one_after_the_other() {
-    // What is staged by all of a group leaves by boxes.
+    // Boxes store a tile that all threads of a group stage.
     let staged = "    %h = cast(%c, f16)
     Move (%h) -> (%s:SH)
     Move (%s) -> (%C.tile([128,64])[u, 0])

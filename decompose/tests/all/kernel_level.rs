@@ -169,7 +169,7 @@ Spec @norm (%X, %w) -> (%Y) {by} means {{
         run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
         d.text.matches("UnaryPointwise.cast (%s").count()
     };
-    // What is written before a Reduction and read behind it alone is computed there.
+    // A value that is written before a Reduction and read only behind it is computed behind it.
     let src = "carbyne 2
 %X:[3,33001].f16.GL
 %Y:[3,33001].f16.GL

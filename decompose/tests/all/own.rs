@@ -15,7 +15,7 @@ fn table(arch: &str) -> AtomTable {
     AtomTable::new(arch.parse().expect("an architecture"))
 }
 
-/// What only pins of parameters take, so that samples have none: it has tests of its own.
+/// Strategies that only pins of parameters select. They have no samples, but tests of their own.
 const PINNED: [&str; 1] = ["wgmma_stream_k"];
 
 #[test]
@@ -31,7 +31,7 @@ fn every_strategy_computes_what_it_means() {
     for name in names.into_iter().filter(|name| testing::one_in(2, name)) {
         let mut right = 0;
         for arch in ["sm_80", "sm_70", "sm_90a"] {
-            // What one architecture has no instruction for another may have.
+            // Another architecture may have the instruction that one lacks.
             if right > 0 {
                 break;
             }
@@ -66,7 +66,7 @@ fn every_strategy_computes_what_it_means() {
     }
 }
 
-/// What is decomposed computes what the text means, as a whole.
+/// Decomposes a text; the result as a whole computes the meaning of the text.
 fn preserved(text: &str, arch: &str) -> String {
     let arch = arch.parse().expect("an architecture");
     let (text, exact, inputs) = (text.to_owned(), vec![], Inputs::Seed(5));
