@@ -287,11 +287,19 @@ fn errors_are_followed_to_the_cast() {
         ("%e = exp(%x)\n  %y = select(%e < 1.0, %x, 0.0)", true),
         // A loop multiplies on and on.
         (
-            "%y:[8,128].f32 = 1\n  for (i = 0; i < 4; i += 1) {\n    %e = exp(%x)\n    %y = %y * %e\n  }",
+            "%y:[8,128].f32 = 1
+  for (i = 0; i < 4; i += 1) {
+    %e = exp(%x)
+    %y = %y * %e
+  }",
             true,
         ),
         (
-            "%y:[8,128].f32 = 0\n  for (i = 0; i < 4; i += 1) {\n    %e = exp(%x)\n    %y = %y + %e\n  }",
+            "%y:[8,128].f32 = 0
+  for (i = 0; i < 4; i += 1) {
+    %e = exp(%x)
+    %y = %y + %e
+  }",
             false,
         ),
     ] {

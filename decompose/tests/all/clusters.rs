@@ -202,7 +202,9 @@ fn products_whose_results_no_box_holds_are_of_warp_groups() {
 #[test]
 fn small_products_of_any_size_have_small_tiles() {
     let src = "carbyne 2
-sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0, N % 8 == 0 typical M=1000, N=1000, K=1000
+sym M, N, K
+    where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0, N % 8 == 0
+    typical M=1000, N=1000, K=1000
 %A:[M,K].f16.GL
 %B:[(K,N):(1,K)].f16.GL
 %C:[M,N].f16.GL
@@ -302,7 +304,9 @@ fn what_needs_too_much_memory_in_the_end_gives_way_to_the_next() {
 #[test]
 fn copies_of_factors_may_have_sizes_that_are_known_at_launch() {
     let src = "carbyne 2
-sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0 typical M=4095, N=4097, K=4104
+sym M, N, K
+    where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0
+    typical M=4095, N=4097, K=4104
 %A:[M,K].f16.GL
 %B:[K,N].f16.GL
 %C:[M,N].f16.GL

@@ -127,7 +127,8 @@ impl Counts {
 
     pub(crate) fn table(&self, seed: u64) -> String {
         let mut out = format!(
-            "seed {seed}: {} cases, {} mean the same, {} refused, {} failed, {} discarded; {} compiled\n",
+            "seed {seed}: {} cases, {} mean the same, {} refused, {} failed, {} discarded; \
+             {} compiled\n",
             self.cases,
             self.preserved,
             self.n_refused(),

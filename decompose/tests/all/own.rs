@@ -81,8 +81,8 @@ fn preserved(text: &str, arch: &str) -> String {
 const MINE: &str = "carbyne 2
 
 // A whole matrix a block.
-strategy @whole[M, N, E:type, T in (32, 64)] <<<#grid:[1], #cta:[T]>>> () -> (%Y:[M,N].E.GL) tile=(M,N)
-    where M * N <= 64 * T means {
+strategy @whole[M, N, E:type, T in (32, 64)] <<<#grid:[1], #cta:[T]>>>
+    () -> (%Y:[M,N].E.GL) tile=(M,N) where M * N <= 64 * T means {
   @all () -> (%Y)
 } {
   @all () -> (%Y.tile([M,N])[0, 0])
@@ -119,7 +119,8 @@ const TWO_PASSES: &str = include_str!("../../../examples/strategies/two_passes.c
 /// Columns without their mean, as a spec pinned so.
 fn centered(m: i64, n: i64, by: &str) -> String {
     format!(
-        "carbyne 2\n%X:[{m},{n}].f16.GL\n%Y:[{m},{n}].f16.GL\nSpec @center (%X) -> (%Y) {by} means {{\n  \
+        "carbyne 2\n%X:[{m},{n}].f16.GL\n%Y:[{m},{n}].f16.GL\n\
+         Spec @center (%X) -> (%Y) {by} means {{\n  \
          %Y = %X - sum(%X, axis=0) * (1.0 / {m})\n}}\n"
     )
 }
