@@ -148,12 +148,12 @@ fn names_stay_apart() {
         Allocate %smem:[4].f32.RF
         Spec <<<#grid, #cta>>> (%A) -> (%float) {
           Allocate %A_1:[4].f32.RF
-          Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([4])[0]) -> (%A_1) atom=ld.global.b128
+          Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@tid]) -> (%A_1[1]) atom=ld.global.b32
           Move <<<#grid.scalar(), #cta.scalar()>>> (%A_1[1]) -> (%float[1]) atom=mov.b32
         }
         Spec <<<#grid, #cta>>> (%A) -> (%smem) {
           Allocate %A_1:[4].f32.RF
-          Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([4])[0]) -> (%A_1) atom=ld.global.b128
+          Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@tid]) -> (%A_1[2]) atom=ld.global.b32
           Move <<<#grid.scalar(), #cta.scalar()>>> (%A_1[2]) -> (%smem[2]) atom=mov.b32
         }
         Move <<<#grid.scalar(), #cta.scalar()>>> (%float[1]) -> (%B[@tid]) atom=st.global.b32
@@ -164,12 +164,12 @@ fn names_stay_apart() {
               alignas(16) float smem_1[4];  // line 9
               {  // line 10: Spec (%A) -> (%float)
                 alignas(16) float A_1[4];  // line 11
-                *reinterpret_cast<uint4*>(A_1) = *reinterpret_cast<const uint4*>(&A[0]);  // line 12
+                A_1[1] = A[tid];  // line 12
                 float_1[1] = A_1[1];  // line 13
               }
               {  // line 15: Spec (%A) -> (%smem)
                 alignas(16) float A_1[4];  // line 16
-                *reinterpret_cast<uint4*>(A_1) = *reinterpret_cast<const uint4*>(&A[0]);  // line 17
+                A_1[2] = A[tid];  // line 17
                 smem_1[2] = A_1[2];  // line 18
               }
               B[tid] = float_1[1];  // line 20
