@@ -668,8 +668,8 @@ impl Rewriting<'_> {
         Err(last.into_iter().collect())
     }
 
-    /// Solves all kernels: returns their solution, the rewrites that they need, and the counts of
-    /// the searches.
+    /// Solves all kernels: returns their solution, the rewrites that they need, and the cycles of
+    /// the best choices.
     fn round(
         &self,
         tiles: &Tiles,
