@@ -2,9 +2,9 @@
 //! loses.
 //!
 //! ```text
-//! cargo bench --package carbyne-decompose --bench model                    # the table
-//! cargo bench --package carbyne-decompose --bench model -- --fit           # what `model::fitted` should say
-//! cargo bench --package carbyne-decompose --bench model -- --write DIR     # the kernels, to be measured
+//! cargo bench -p carbyne-decompose --bench model                  # the table
+//! cargo bench -p carbyne-decompose --bench model -- --fit         # the numbers of `model::fitted`
+//! cargo bench -p carbyne-decompose --bench model -- --write DIR   # the kernels, to be measured
 //! ```
 //!
 //! `bench/model.sh` measures what `--write` wrote; `bench/model.tsv` is what it measured: problem,
@@ -132,7 +132,8 @@ fn copies(add: Add<'_>) {
             let (gm, gn) = (m / bm, n / bn);
             let text = format!(
                 "carbyne 2\n%A:[{m},{n}].f16.GL\n%B:[{m},{n}].f16.GL\n\
-                 Move @copy <<<#grid:[@j < {gn}, @i < {gm}], #cta:[{threads}]>>> (%A) -> (%B) {{\n  \
+                 Move @copy <<<#grid:[@j < {gn}, @i < {gm}], #cta:[{threads}]>>> \
+                 (%A) -> (%B) {{\n  \
                  Move (%A.tile([{bm},{bn}])[@i, @j]) -> (%x)\n  \
                  Move (%x) -> (%B.tile([{bm},{bn}])[@i, @j])\n}}\n"
             );
@@ -148,7 +149,8 @@ fn transposes(add: Add<'_>) {
         let text = format!(
             "carbyne 2\n%A:[4096,4096].f16.GL\n%B:[(4096,4096):(1,4096)].f16.GL\n\
              Move @transpose <<<#grid:[@i < {}, @j < {}], #cta:[{threads}]>>> (%A) -> (%B) {{\n  \
-             Move (%A.tile([{b},{c}])[@i, @j]) -> (%r)\n  Move (%r) -> (%s:SH)\n  Move (%s) -> (%q)\n  \
+             Move (%A.tile([{b},{c}])[@i, @j]) -> (%r)\n  \
+             Move (%r) -> (%s:SH)\n  Move (%s) -> (%q)\n  \
              Move (%q) -> (%B.tile([{b},{c}])[@i, @j])\n}}\n",
             4096 / b,
             4096 / c
@@ -180,7 +182,8 @@ fn silus(add: Add<'_>) {
     {
         let text = format!(
             "carbyne 2\n%X:[8192,4096].f16.GL\n%Z:[8192,4096].f16.GL\n%Y:[8192,4096].f16.GL\n\
-             Spec @silu_mul <<<#grid:[@j < {}, @i < {}], #cta:[{threads}]>>> (%X, %Z) -> (%Y) means {{\n  \
+             Spec @silu_mul <<<#grid:[@j < {}, @i < {}], #cta:[{threads}]>>> \
+             (%X, %Z) -> (%Y) means {{\n  \
              %Y = silu(%X) * %Z\n}} {{\n  %x = cast(%X.tile([{b},{c}])[@i, @j], f32)\n  \
              %z = cast(%Z.tile([{b},{c}])[@i, @j], f32)\n  \
              %Y.tile([{b},{c}])[@i, @j] = cast(silu(%x) * %z, f16)\n}}\n",
@@ -213,7 +216,8 @@ fn norms(add: Add<'_>) {
             let blocks = m / b;
             let text = format!(
                 "carbyne 2\n%X:[{m},{n}].f16.GL\n%w:[1,{n}].f32.GL\n%Y:[{m},{n}].f16.GL\n\
-                 Spec @rmsnorm <<<#grid:[@i < {blocks}], #cta:[{threads}]>>> (%X, %w) -> (%Y) means {{\n  \
+                 Spec @rmsnorm <<<#grid:[@i < {blocks}], #cta:[{threads}]>>> \
+                 (%X, %w) -> (%Y) means {{\n  \
                  %s = rsqrt(sum(%X * %X, axis=1) / {n} + 1e-5)\n  %Y = %X * %s * %w\n}} {{\n  \
                  %x = cast(%X.tile([{b},{n}])[@i, 0], f32)\n  \
                  %s = rsqrt(sum(%x * %x, axis=1) / {n} + 1e-5)\n  \

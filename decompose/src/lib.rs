@@ -315,7 +315,7 @@ impl Staging {
     const ALL: Staging = Staging { bulk: true, rotated: true };
 }
 
-/// What is decomposed, and how, without asking which pins are to blame.
+/// A module to decompose, and the means. An attempt does not ask which pins are to blame.
 #[derive(Copy, Clone)]
 struct Attempt<'a> {
     given: &'a Module,
@@ -323,7 +323,7 @@ struct Attempt<'a> {
     src: &'a str,
     table: &'a AtomTable,
     options: &'a Options,
-    /// What could not be ordered where roles had loops of their own.
+    /// Errors of earlier attempts: nothing orders these accesses if roles have own loops.
     unordered: &'a [Diagnostic],
     staging: Staging,
 }
@@ -389,7 +389,7 @@ fn completed(
         }
         Ok(solved) => solved,
         Err(_) if rotated => return other(Staging { rotated: false, ..staging }),
-        // What stands in the way of boxes may not be in that of other copies.
+        // Other copies may succeed where boxes do not.
         Err(_) if by_boxes => return other(Staging { bulk: false, ..staging }),
         Err(errors) => {
             let more: Vec<Diagnostic> =
@@ -465,7 +465,7 @@ fn completed(
     })
 }
 
-/// What each statement of a module was made from.
+/// The statement that each statement of a module was made from.
 fn parents(module: &Module) -> BTreeMap<NodeKey, NodeId> {
     let stmts = Walk::new(&module.items).with_means().stmts();
     stmts.filter_map(|s| Some((s.id.key(), s.from?))).collect()
@@ -671,8 +671,8 @@ impl Rewriting<'_> {
         Err(last.into_iter().collect())
     }
 
-    /// What is found for all kernels, what they are to be rewritten for, and what the searches have
-    /// seen.
+    /// Solves all kernels: returns their solution, the rewrites that they need, and the cycles of
+    /// the best choices.
     fn round(
         &self,
         tiles: &Tiles,
@@ -937,7 +937,7 @@ pub fn checked(module: &Module, src: &str) -> Result<Program, Diagnostics> {
     verified(module, resolve::resolve_read(module, src)?)
 }
 
-/// The same of what was made of an elaborated module.
+/// Resolves and verifies a module that was made from an elaborated one.
 fn elaborated(module: &Module, src: &str) -> Result<Program, Diagnostics> {
     verified(module, resolve::resolve_elaborated(module, src)?)
 }
@@ -959,7 +959,8 @@ fn separated<'m>(module: &'m Module, src: &str) -> Result<(Cow<'m, Module>, Prog
     Ok((Cow::Owned(module), program))
 }
 
-/// What is generated from a module; what is wrong with it is our defect, but for limits.
+/// A module from which programs are generated. Errors of a generated program, except those of
+/// limits, are our defects.
 struct Generated<'a> {
     module: &'a Module,
     /// Its text.
@@ -970,7 +971,7 @@ impl Generated<'_> {
     /// Resolves and verifies a tree that was made from the module.
     fn checked(&self, tree: &Module) -> Result<Program, Diagnostics> {
         elaborated(tree, self.src).map_err(|errors| {
-            // The same of the text, for its lines.
+            // The printed text has lines, so that its errors name lines.
             let text = text::print(tree);
             let again = text::parse(&text).and_then(|parsed| elaborated(&parsed, &text));
             let lines = again.err().into_iter().flatten().map(|d| line_of(&text, d.span));
@@ -1096,7 +1097,7 @@ fn plan(
     }
 }
 
-/// The same for the kernels of the module, not for those that strategies give.
+/// Divides the kernels of the module, and leaves those that strategies give.
 fn planned_once(
     generated: &Generated<'_>,
     module: &Module,
@@ -1221,12 +1222,11 @@ fn trial(
 /// and may not. Behind those whose threads have less to do are put instances without products that
 /// are alike but for it, as more threads hide more of each other's waiting.
 fn crowding(e: &Estimate, table: &AtomTable) -> f64 {
-    /// What instances differ by at least, if one of them takes as many registers again as there
-    /// are.
+    /// The smallest difference of instances of which one takes twice the registers that there are.
     const CROWDED: f64 = 0.02;
-    /// The same, if the threads of one have as many instructions again as is much, and of no more
-    /// than a fourth of that: layernorm of 4095 elements takes 220 us with 128 threads, which have
-    /// 550 instructions each, and 201 us with 256.
+    /// The smallest difference of instances of which one has threads of twice `MUCH` instructions.
+    /// Instructions count up to a fourth beyond that number: layernorm of 4095 elements takes
+    /// 220 us with 128 threads, which have 550 instructions each, and 201 us with 256.
     const BUSY: f64 = 0.25;
     /// Instructions of a thread that are much.
     const MUCH: f64 = 450.0;

@@ -201,10 +201,12 @@ codes! {
     SharedTooLarge = "X0004" "The block needs more shared memory than the architecture has.",
     TooManyThreads = "X0005" "A block has more threads than the hardware allows.",
     StepBudget = "X0006" "The simulation needs more steps than its budget.",
-    TooLarge = "X0007" "A tensor is too large to address, or too large for the registers of its threads.",
+    TooLarge = "X0007"
+        "A tensor is too large to address, or too large for the registers of its threads.",
     PictureTooLarge = "X0008" "A picture would have too many cells to be readable.",
     NoThreads = "X0009" "The operating system cannot start a thread for the work.",
-    StrategyTooLarge = "X0010" "A strategy has too many statements, or too many combinations of parameter values.",
+    StrategyTooLarge = "X0010"
+        "A strategy has too many statements, or too many combinations of parameter values.",
     UnknownName = "V0201" "A name is used but not defined.",
     Redefined = "V0202" "A name is defined twice in one scope.",
     WrongRank = "V0203" "The number of modes or indices does not fit the tensor.",
@@ -217,14 +219,16 @@ codes! {
     NotCompact = "V0210" "The strides of a register tensor leave gaps or overlap.",
     OutOfBounds = "V0211" "A view reaches outside its buffer.",
     IndexRange = "V0212" "An index can leave the range of its mode.",
-    ExecConfig = "V0213" "The execution configuration does not name blocks and threads of the enclosing spec.",
+    ExecConfig = "V0213"
+        "The execution configuration does not name blocks and threads of the enclosing spec.",
     ThreadLayout = "V0214" "A thread tensor is not a set of distinct threads of its block.",
     TvLayout = "V0215" "A thread-value layout does not cover its tensor exactly.",
     OpenLayout = "V0216" "A layout is open where it must be known.",
     Arity = "V0217" "A spec has the wrong number of operands.",
     Attribute = "V0218" "An attribute is unknown, or its value does not fit.",
     LoopStep = "V0219" "The bounds or the step of a loop are not usable.",
-    Divergent = "V0220" "A barrier or a warp-wide spec is executed under a condition that differs among threads.",
+    Divergent = "V0220"
+        "A barrier or a warp-wide spec is executed under a condition that differs among threads.",
     Placement = "V0221" "A statement is not allowed at its place.",
     Alias = "V0222" "Two allocations overlap in shared memory without `reuses=`.",
     Overflow = "V0223" "Integer arithmetic overflows 64 bits or divides by zero.",
@@ -236,18 +240,22 @@ codes! {
     MbarrierAsData = "V0229" "An mbarrier is used as data, or data is used as an mbarrier.",
     TensorMapUse = "V0230" "A tensor has no tensor map, or its tensor map is used by something else than a Move of whole boxes.",
     Peer = "V0231" "A view of another block's shared memory names no block of the cluster, or is not allowed at its place.",
-    Meaning = "V0232" "A `means` block does not define the result of its spec, or is not allowed at its place.",
+    Meaning = "V0232"
+        "A `means` block does not define the result of its spec, or is not allowed at its place.",
     EmptyBody = "V0233" "The body of a spec is empty.",
     Unread = "V0234" "A result, or a parameter of a strategy, is declared but not used.",
-    NumberKind = "V0235" "A number has the wrong kind: an integer, a constant or a finite number is required.",
+    NumberKind = "V0235"
+        "A number has the wrong kind: an integer, a constant or a finite number is required.",
     Expression = "V0236" "An expression over tensors has no type, or is not allowed at its place.",
     SubSpec = "V0237" "A sub-spec is used in another way than it is defined, or uses itself.",
     Import = "V0238" "A file cannot be imported.",
-    DataIndex = "V0239" "An index that is read from a tensor may be out of range, or is not allowed at its place.",
+    DataIndex = "V0239"
+        "An index that is read from a tensor may be out of range, or is not allowed at its place.",
     Facts = "V0240" "Facts about symbols contradict each other, or a fact is not about a symbol.",
     Literal = "V0241" "A literal of a body is beyond the range of the type of its computation, or too small for it.",
     Swizzled = "V0242" "A swizzle splits elements, or moves elements out of their buffer.",
-    Counter = "V0243" "A counter is used or stepped where its value is not known, or may become negative.",
+    Counter = "V0243"
+        "A counter is used or stepped where its value is not known, or may become negative.",
     LayoutRefused = "L0101" "A layout operation has no exact result.",
     LayoutOverflow = "L0102" "A size or an index of a layout does not fit in 64 bits.",
     LayoutIncongruent = "L0103" "A shape and its stride or coordinate are nested differently.",
@@ -256,7 +264,8 @@ codes! {
     LayoutTooDeep = "L0106" "A layout or tuple nests too deep.",
     LayoutTooLarge = "L0107" "A layout or tuple is too large.",
     LayoutNeedsFact = "L0108" "A layout operation depends on an unknown fact about a symbol.",
-    LayoutNotInjective = "L0109" "A layout maps two coordinates to one index, but must be injective.",
+    LayoutNotInjective = "L0109"
+        "A layout maps two coordinates to one index, but must be injective.",
     LayoutExtent = "L0110" "An extent of a layout is not positive.",
     LayoutDivisor = "L0111" "A divisor is not positive.",
     LayoutNegativeStride = "L0112" "A stride is negative, but only others are supported here.",
@@ -264,7 +273,8 @@ codes! {
     LayoutSwizzle = "L0114" "The bit fields of a swizzle overlap or do not fit.",
     LayoutTwoAxes = "L0115" "A stride would step along two axes of a coordinate at once.",
     LayoutRecast = "L0116" "Elements of one width are not whole elements of another.",
-    LayoutSwizzled = "L0117" "An operation on a swizzled layout has no layout or swizzled layout as its result.",
+    LayoutSwizzled = "L0117"
+        "An operation on a swizzled layout has no layout or swizzled layout as its result.",
     LayoutArgument = "L0118" "An argument of a layout operation is out of range.",
     LayoutNoInverse = "L0119" "A layout has no inverse.",
     LayoutNotUnified = "L0120" "No compact layout makes all runs of elements consecutive.",
@@ -275,7 +285,8 @@ codes! {
     NoAtom = "D0301" "No atom of the architecture implements the spec.",
     AtomMismatch = "D0302" "The pinned atom does not implement the spec.",
     NoStrategy = "D0303" "No strategy decomposes the spec.",
-    PinsConflict = "D0304" "The pins contradict each other, or no choice satisfies them for these sizes.",
+    PinsConflict = "D0304"
+        "The pins contradict each other, or no choice satisfies them for these sizes.",
     NotDecomposed = "D0305" "A spec is neither decomposed nor an atom.",
     Symbolic = "D0306" "A size must be known here.",
     NoSync = "D0307" "The architecture does not have the synchronization, or not with this number.",
@@ -283,11 +294,14 @@ codes! {
     Budget = "D0309" "The search reached its budget.",
     Uneven = "D0310" "Threads of a block cannot share a tensor evenly: some repeat work or idle.",
     Unused = "D0311" "A tensor with an open layout is not used.",
-    Stages = "D0312" "The copies of a loop with `stages=` do not run ahead, or not as far as stated.",
+    Stages = "D0312"
+        "The copies of a loop with `stages=` do not run ahead, or not as far as stated.",
     Role = "D0313" "A role waits for a tile that no role fills, fills a tile that no role reads, or uses a tensor of another role.",
     Unstated = "D0314" "A faster kernel needs a fact about symbols that is not stated.",
-    Calls = "D0315" "A kernel has both a function call of ptxas and a `wgmma` with a factor in registers.",
-    Spills = "D0316" "A thread holds more values than it has registers, so that registers spill to memory.",
+    Calls = "D0315"
+        "A kernel has both a function call of ptxas and a `wgmma` with a factor in registers.",
+    Spills = "D0316"
+        "A thread holds more values than it has registers, so that registers spill to memory.",
     Idle = "D0317" "Blocks have fewer threads than a warp.",
     Banks = "D0318" "Accesses to shared memory have bank conflicts that a swizzle would avoid.",
     Unprintable = "C0401" "The program cannot be printed as CUDA C++.",
@@ -303,9 +317,11 @@ codes! {
     BadInput = "S0507" "An input array does not fit its tensor.",
     Misaligned = "S0508" "An access does not have the alignment that its atom requires.",
     UnmetWait = "S0509" "A thread waits for work that nothing before the wait completes.",
-    BarrierMisuse = "S0510" "An mbarrier is used before its initialization, or gets more than its phase expects.",
+    BarrierMisuse = "S0510"
+        "An mbarrier is used before its initialization, or gets more than its phase expects.",
     Overlap = "S0511" "Threads write different values to one element in one statement.",
-    MissingFence = "S0512" "A fence is missing between accesses of threads and an asynchronous instruction.",
+    MissingFence = "S0512"
+        "A fence is missing between accesses of threads and an asynchronous instruction.",
     OtherSpec = "S0513" "An edited kernel has another spec than the original program.",
     SymbolValue = "S0514" "The program does not allow a value of a symbol.",
     Unordered = "T0801" "Two accesses of an element, at least one of them a write, are not ordered by synchronization.",

@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn foreign_dependencies() {
         let manifest = "[package]\nname = \"x\"\n[dependencies]\ncarbyne-ir.workspace = true\n\
-            # A comment.\nlibm = \"0.2\"\n\n[dev-dependencies]\nhalf.workspace = true\n[[test]]\npath = \"y\"\n";
+            # A comment.\nlibm = \"0.2\"\n\n[dev-dependencies]\nhalf.workspace = true\n\
+            [[test]]\npath = \"y\"\n";
         assert_eq!(dependencies(manifest).collect::<Vec<_>>(), ["libm", "half"]);
     }
 

@@ -100,12 +100,16 @@ cargo run --release -- layout --list                                    # this p
 | `(4,8):(8,1)` | a layout; parentheses around a layout only group |
 | `(4,8):(1@0,1@1)` | a layout whose strides go along basis vectors; `2@1@0` is nested |
 | `8` where a layout is wanted | `8:1` |
-| `[8, 4:2, _]` | a tiler by mode; `_` leaves a mode unchanged. `(8,4)` where a tiler is wanted is `[8,4]`, as in CuTe |
+| `[8, 4:2, _]` | a tiler by mode; `_` leaves a mode unchanged. \
+    `(8,4)` where a tiler is wanted is `[8,4]`, as in CuTe |
 | `Sw<3,4,3> o 0 o (8,64):(64,1)` | a swizzled layout: swizzle, offset, layout |
 | `A o B`, `A ∘ B` | `composition(A, B)` |
-| `A = (4,8):(8,1); size(A)` | a name for a value; with `layout -` the name is valid for the following lines |
-| `M*4 + 1`, `(M + 127)/128` | arithmetic as in programs: `+`, `-`, `*`, `/` and `%`, both rounding down, and `min`, `max`, `ceil_div` |
-| `(M,4):(4,1) where M % 8 == 0` | a layout over symbols, with facts about the symbols at the end of the line |
+| `A = (4,8):(8,1); size(A)` | a name for a value; \
+    with `layout -` the name is valid for the following lines |
+| `M*4 + 1`, `(M + 127)/128` | arithmetic as in programs: \
+    `+`, `-`, `*`, `/` and `%`, both rounding down, and `min`, `max`, `ceil_div` |
+| `(M,4):(4,1) where M % 8 == 0` | a layout over symbols, \
+    with facts about the symbols at the end of the line |
 | `M = 16; (M,4):(4,1) where M % 8 == 0` | the layout for `M` = 16; the facts must hold for 16 |
 | `A(1,2)`, `A(_,2)` | for a bound layout `A`: the index of a coordinate, or a slice |
 | `// ...`, `# ...` | a comment, to the end of the line |

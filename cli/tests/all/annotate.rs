@@ -92,7 +92,7 @@ Spec @ring <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {
   for (k = 0; k < 8; k += 1) {
     Move <<<#one>>> (%in[k, @t]) -> (%s[k % 2][@t]) atom=cp.async.ca.b32
     async.commit
-    async.wait(0) // all of them
+    async.wait(0) // ok
     barrier(
         #cta)
     barrier   // once more // orders nothing that is proved
@@ -108,13 +108,14 @@ fn texts_by_hand_keep_their_comments() {
     let of_the_loop = |l| str::strip_prefix(l, "    ").unwrap_or(l);
     let lines: Vec<&str> = ran.text().lines().skip(8).take(7).map(of_the_loop).collect();
     expect_test::expect![[r#"
-            Move <<<#one>>> (%in[k, @t]) -> (%s[k % 2][@t]) atom=cp.async.ca.b32
-            async.commit // orders: what line 9 copies to %s, before line 15 reads it; and 2 more
-            async.wait(0) // all of them // orders: what line 9 copies to %s, before line 15 reads it; and 2 more
-            barrier(
-                #cta) // orders: what line 9 copies to %s, before line 15 reads it; and 1 more
-            barrier   // once more // orders nothing that is proved
-            Move <<<#one>>> (%s[k % 2][63 - @t]) -> (%x[0]) atom=ld.shared.b32"#]].assert_eq(&lines.join("\n"));
+        Move <<<#one>>> (%in[k, @t]) -> (%s[k % 2][@t]) atom=cp.async.ca.b32
+        async.commit // orders: what line 9 copies to %s, before line 15 reads it; and 2 more
+        async.wait(0) // ok // orders: what line 9 copies to %s, before line 15 reads it; and 2 more
+        barrier(
+            #cta) // orders: what line 9 copies to %s, before line 15 reads it; and 1 more
+        barrier   // once more // orders nothing that is proved
+        Move <<<#one>>> (%s[k % 2][63 - @t]) -> (%x[0]) atom=ld.shared.b32"#]]
+    .assert_eq(&lines.join("\n"));
     assert_eq!(ran.stderr, "");
     assert_eq!(ran.text().lines().count(), BY_HAND.lines().count());
     let again = carbyne(&["check", "-", "--annotate"], ran.text()).ok();

@@ -91,7 +91,8 @@ carbyne 2
 
 let BM = 64, BN = 64, BK = 32
 sym G, M, N, K
-    where G >= 0, G <= 64, M >= 0, M <= 4096, N >= 0, N <= 4096, K >= 0, K <= 4096, N % 8 == 0, K % 8 == 0
+    where G >= 0, G <= 64, M >= 0, M <= 4096, N >= 0, N <= 4096, K >= 0, K <= 4096,
+        N % 8 == 0, K % 8 == 0
     typical G=8, M=1024, N=1024, K=1024
 
 %A:[G,M,K].f16.GL
@@ -99,7 +100,8 @@ sym G, M, N, K
 %B:[G,K,N].f16.GL
 %C:[G,M,N].f16.GL
 
-Spec @padded_groups <<<#grid:[@j < ceil_div(N, BN), @g < G], #cta:[128]>>> (%A, %sizes, %B) -> (%C) means {
+Spec @padded_groups <<<#grid:[@j < ceil_div(N, BN), @g < G], #cta:[128]>>>
+    (%A, %sizes, %B) -> (%C) means {
   %n = %sizes.reshape([G,1,1]:[1,0,0])
   %all = matmul(%A, %B)
   %C = select(%C.iota(1) < %n, %all, 0.0)

@@ -65,8 +65,10 @@ fn program(name: &str, (scalar, bits, acc, k): Types, a: Lay, b: Lay) -> String 
     @r, @c = #t.indices()
     for (i = 0; i < {}; i += 1) {{
       Allocate %x:[1].{scalar}.RF
-      Move <<<#grid, #one>>> (%{from}.tile([1,1])[@r, i * {across} + @c]) -> (%x) atom=ld.global.b{word}
-      Move <<<#grid, #one>>> (%x) -> (%{to}.tile([1,1])[@r, i * {across} + @c]) atom=st.shared.b{word}
+      Move <<<#grid, #one>>> (%{from}.tile([1,1])[@r, i * {across} + @c])
+          -> (%x) atom=ld.global.b{word}
+      Move <<<#grid, #one>>> (%x)
+          -> (%{to}.tile([1,1])[@r, i * {across} + @c]) atom=st.shared.b{word}
     }}
   }}\n",
             cols / across
@@ -97,7 +99,8 @@ MatMul.set @{name} <<<#grid, #cta>>> (%A, %B) -> (%C) acc={acc} {{
   Move <<<#grid, #cta>>> (%c) -> (%C) {{
     %to:[2,32].{acc}.GL = %C.tv(((4,8,4),(2,(2,16))):((128,1,16),(64,(8,512))) over #cta)
     for (i = 0; i < 32; i += 1) unroll {{
-      Move <<<#grid, #one>>> (%c.mine.reshape([2,32]:[1,2])[_, i]) -> (%to[_, i]) atom=st.global.b{pair}
+      Move <<<#grid, #one>>> (%c.mine.reshape([2,32]:[1,2])[_, i])
+          -> (%to[_, i]) atom=st.global.b{pair}
     }}
   }}
 }}\n",

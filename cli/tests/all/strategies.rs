@@ -17,7 +17,8 @@ fn strategy(params: &str, conditions: &str, body: &str) -> String {
     format!(
         "carbyne 2
 strategy @mine[M, N, E:type, T in (32, 64){params}] <<<#grid:[@i < M], #cta:[T]>>>
-    () -> (%Y:[M,N].E.GL) tile=(1,N) warps=T / 32 where N <= 64 * T{conditions} usually N >= 4 * T means {{
+    () -> (%Y:[M,N].E.GL) tile=(1,N) warps=T / 32 where N <= 64 * T{conditions}
+    usually N >= 4 * T means {{
   @all () -> (%Y)
 }} {{
 {body}}}

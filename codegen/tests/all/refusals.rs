@@ -16,7 +16,7 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {
   @t = #cta.indices()
 ";
 
-/// The errors of a kernel with this body, as `text: code: message; label`.
+/// The errors of a kernel with this body, each as its text, code and message, and label.
 fn check(body: &str, want: Expect) {
     let text = format!("{HEAD}{body}\n}}\n");
     let errors = support::print(&text, Arch::Sm80).expect_err("it must not print");
@@ -28,7 +28,7 @@ fn show(errors: &Diagnostics, text: &str) -> String {
         let place = text.get(d.span.start as usize..d.span.end as usize).unwrap_or("");
         assert!(!place.is_empty(), "{d:?} has no place");
         assert!(d.help.is_some(), "{d:?} shows no way out");
-        let label = if d.label.is_empty() { String::new() } else { format!("; {}", d.label) };
+        let label = if d.label.is_empty() { String::new() } else { format!("\n    {}", d.label) };
         format!("{place}\n  {d}{label}\n")
     };
     errors.iter().map(one).collect()
@@ -59,13 +59,17 @@ fn atoms_must_fit() {
         Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%r[0]) atom=fma.f16",
         expect![[r#"
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%B[@t]) atom=mov.b16
-              D0302: `mov.b16` does not implement this Move; operand S must lie in RF, but lies in GL
+              D0302: `mov.b16` does not implement this Move
+                operand S must lie in RF, but lies in GL
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([8])[@t]) -> (%r) atom=ld.global.b64
-              D0302: `ld.global.b64` does not implement this Move; operand S has 4 values per thread, found 8
+              D0302: `ld.global.b64` does not implement this Move
+                operand S has 4 values per thread, found 8
             Init <<<#grid.scalar(), #cta.scalar()>>> (1.0) -> (%f[0]) atom=init.f16
-              D0302: `init.f16` does not implement this Init; operand D must be f16, but is f32
+              D0302: `init.f16` does not implement this Init
+                operand D must be f16, but is f32
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%r[0]) atom=fma.f16
-              D0302: `fma.f16` does not implement this Move; computes MatMul 1x1x1
+              D0302: `fma.f16` does not implement this Move
+                computes MatMul 1x1x1
         "#]],
     );
 }
@@ -74,15 +78,23 @@ fn atoms_must_fit() {
 fn vectors_must_be_aligned_neighbors() {
     check(
         "Allocate %r:[8].f16.RF
-        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[1,8])[_,@t]) -> (%r) atom=ld.global.b128
-        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[512,1])[_,@t]) -> (%r) atom=ld.global.b128
-        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([2])[@t]) -> (%r.reshape([2,4]:[1,2])[_,1]) atom=ld.global.b32
-        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([2,2048]:[1,1])[_,@t]) -> (%r.tile([2])[1]) atom=ld.global.b32",
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[1,8])[_,@t])
+            -> (%r) atom=ld.global.b128
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[512,1])[_,@t])
+            -> (%r) atom=ld.global.b128
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([2])[@t])
+            -> (%r.reshape([2,4]:[1,2])[_,1]) atom=ld.global.b32
+        Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([2,2048]:[1,1])[_,@t])
+            -> (%r.tile([2])[1]) atom=ld.global.b32",
         expect![[r#"
-            Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[512,1])[_,@t]) -> (%r) atom=ld.global.b128
-              D0302: `ld.global.b128` does not implement this Move; values of operand S must be runs of 8 consecutive elements, `8:1`, but are (8):(512)
-            Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([2,2048]:[1,1])[_,@t]) -> (%r.tile([2])[1]) atom=ld.global.b32
-              D0302: `ld.global.b32` does not implement this Move; operand S must be aligned to 4 bytes, but is known to be aligned to 2 only
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([8,512]:[512,1])[_,@t])
+                        -> (%r) atom=ld.global.b128
+              D0302: `ld.global.b128` does not implement this Move
+                values of operand S must be runs of 8 consecutive elements, `8:1`, but are (8):(512)
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%A.reshape([2,2048]:[1,1])[_,@t])
+                        -> (%r.tile([2])[1]) atom=ld.global.b32
+              D0302: `ld.global.b32` does not implement this Move
+                operand S must be aligned to 4 bytes, but is known to be aligned to 2 only
         "#]],
     );
 }
@@ -95,7 +107,8 @@ fn swizzles_must_keep_vectors_together() {
         Move <<<#grid.scalar(), #cta.scalar()>>> (%s.tile([8])[@t]) -> (%r) atom=ld.shared.b128",
         expect![[r#"
             Move <<<#grid.scalar(), #cta.scalar()>>> (%s.tile([8])[@t]) -> (%r) atom=ld.shared.b128
-              D0302: `ld.shared.b128` does not implement this Move; operand S must be aligned to 16 bytes, but is known to be aligned to 8 only
+              D0302: `ld.shared.b128` does not implement this Move
+                operand S must be aligned to 16 bytes, but is known to be aligned to 8 only
         "#]],
     );
 }
@@ -108,7 +121,8 @@ fn shared_memory_has_a_limit() {
         Init <<<#grid.scalar(), #cta.scalar()>>> (0.0) -> (%t[@t]) atom=init.f16",
         expect![[r#"
             [65536].f16.SH
-              X0004: the block needs 262144 bytes of shared memory, but sm_80 allows at most 166912; `%s` takes 131072 bytes
+              X0004: the block needs 262144 bytes of shared memory, but sm_80 allows at most 166912
+                `%s` takes 131072 bytes
         "#]],
     );
 }

@@ -86,9 +86,11 @@ fn conditions() {
         @t = #cta.indices()
         for (k = 0; k < 8; k += 2) unroll {
           if (@t < 100 && @t - k >= 3) {
-            Init <<<#grid.scalar(), #cta.scalar()>>> (2.0) -> (%B[@b * 1024 + @t * 8 + k]) atom=init.f32
+            Init <<<#grid.scalar(), #cta.scalar()>>> (2.0)
+              -> (%B[@b * 1024 + @t * 8 + k]) atom=init.f32
           } else {
-            Init <<<#grid.scalar(), #cta.scalar()>>> (-1.5) -> (%B[@b * 1024 + @t * 8 + k]) atom=init.f32
+            Init <<<#grid.scalar(), #cta.scalar()>>> (-1.5)
+              -> (%B[@b * 1024 + @t * 8 + k]) atom=init.f32
           }
         }",
         expect![[r#"
@@ -99,7 +101,7 @@ fn conditions() {
                 if (t < 100 && t - k >= 3) {  // line 10
                   B[b * 1024 + t * 8 + k] = 2.0f;  // line 11
                 } else {
-                  B[b * 1024 + t * 8 + k] = -1.5f;  // line 13
+                  B[b * 1024 + t * 8 + k] = -1.5f;  // line 14
                 }
               }
         "#]],
@@ -146,12 +148,12 @@ fn names_stay_apart() {
         Allocate %smem:[4].f32.RF
         Spec <<<#grid, #cta>>> (%A) -> (%float) {
           Allocate %A_1:[4].f32.RF
-          Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([4])[@tid]) -> (%A_1) atom=ld.global.b128
+          Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@tid]) -> (%A_1[1]) atom=ld.global.b32
           Move <<<#grid.scalar(), #cta.scalar()>>> (%A_1[1]) -> (%float[1]) atom=mov.b32
         }
         Spec <<<#grid, #cta>>> (%A) -> (%smem) {
           Allocate %A_1:[4].f32.RF
-          Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([4])[@tid]) -> (%A_1) atom=ld.global.b128
+          Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@tid]) -> (%A_1[2]) atom=ld.global.b32
           Move <<<#grid.scalar(), #cta.scalar()>>> (%A_1[2]) -> (%smem[2]) atom=mov.b32
         }
         Move <<<#grid.scalar(), #cta.scalar()>>> (%float[1]) -> (%B[@tid]) atom=st.global.b32
@@ -162,12 +164,12 @@ fn names_stay_apart() {
               alignas(16) float smem_1[4];  // line 9
               {  // line 10: Spec (%A) -> (%float)
                 alignas(16) float A_1[4];  // line 11
-                *reinterpret_cast<uint4*>(A_1) = *reinterpret_cast<const uint4*>(&A[tid * 4]);  // line 12
+                A_1[1] = A[tid];  // line 12
                 float_1[1] = A_1[1];  // line 13
               }
               {  // line 15: Spec (%A) -> (%smem)
                 alignas(16) float A_1[4];  // line 16
-                *reinterpret_cast<uint4*>(A_1) = *reinterpret_cast<const uint4*>(&A[tid * 4]);  // line 17
+                A_1[2] = A[tid];  // line 17
                 smem_1[2] = A_1[2];  // line 18
               }
               B[tid] = float_1[1];  // line 20
@@ -192,7 +194,8 @@ Spec @rows <<<#grid, #cta>>> (%A) -> (%B) {
   for (k = 0; k < 64; k += 1) {
     Allocate %r:[1].f32.RF
     Move <<<#grid.scalar(), #cta.scalar()>>> (%row[k]) -> (%r) atom=ld.global.b32
-    Move <<<#grid.scalar(), #cta.scalar()>>> (%r) -> (%B.tile([128])[@b].tile([1])[@t]) atom=st.global.b32
+    Move <<<#grid.scalar(), #cta.scalar()>>> (%r)
+      -> (%B.tile([128])[@b].tile([1])[@t]) atom=st.global.b32
   }
 }
 ";
@@ -296,7 +299,8 @@ fn groups_that_wait_each_for_itself() {
 fn conditions_are_those_of_iterations_in_which_they_may_not_hold() {
     let row = |t: &str| {
         format!(
-            "%{t}.tile([1,_])[@i, 0].pad([0,@i * 1003 % 8]).tile([1,1024])[0, 0].tv((32,(8,4)):(8,(1,256)) over #cta)"
+            "%{t}.tile([1,_])[@i, 0].pad([0,@i * 1003 % 8]).tile([1,1024])[0, 0]\
+             .tv((32,(8,4)):(8,(1,256)) over #cta)"
         )
     };
     let text = format!(

@@ -22,7 +22,8 @@ let BM = {bm}, BN = {bn}, BK = {bk}
 %A:[M,K].f16.GL
 %B:[K,N].f16.GL
 %C:[M,N].f16.GL
-MatMul.set @gemm <<<#grid:[@bm < M / BM, @bn < N / BN], #cta:[{threads}]>>> (%A, %B) -> (%C) acc=f32 {{
+MatMul.set @gemm <<<#grid:[@bm < M / BM, @bn < N / BN], #cta:[{threads}]>>>
+    (%A, %B) -> (%C) acc=f32 {{
   %c:[BM,BN].f32 = 0
   for (k = 0; k < K / BK; k += 1) stages={stages} {{
     Move (%A.tile([BM,BK])[@bm, k]) -> (%a:SH)

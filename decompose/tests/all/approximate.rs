@@ -70,7 +70,8 @@ fn a_scale_before_an_exponential_is_one_factor_of_a_fused_multiply_add() {
             true,
             false,
         ),
-        // What is to be exact, and constants of which a product overflows.
+        // An exponential that is to be exact, and a constant whose product overflows, stay as they
+        // are.
         (
             "%s = %z / 8\n  %p = exp(%s - max(%s, axis=1), math=exact)\n  %sum = sum(%p, axis=1)"
                 .to_owned(),
@@ -102,7 +103,10 @@ fn a_quotient_of_rows_is_a_product_with_a_reciprocal_of_each() {
 #[test]
 fn no_function_calls_beside_a_factor_in_registers() {
     // Of f32, as exactly as there are; the quotient of whole tensors is none of rows.
-    let steps = "%p = 1.0 / (exp(%z) + 2.0)\n  %r = sqrt(%z * %z) / (%z * %z + 1.0)\n  %p = %p + %r\n  %sum = sum(%p, axis=1)";
+    let steps = "%p = 1.0 / (exp(%z) + 2.0)
+  %r = sqrt(%z * %z) / (%z * %z + 1.0)
+  %p = %p + %r
+  %sum = sum(%p, axis=1)";
     let seen = attention(steps, "").replace("cast(%p, f16)", "cast(%p * %p - %p, f16)");
     let d = made(&seen, "sm_90a");
     for calling in ["=div.f32", "=rcp.f32", "=sqrt.f32"] {

@@ -248,8 +248,8 @@ fn products_and_sums_fuse() {
         let arch = table.arch.nvrtc_name();
         let made = nvrtc.compile(&printed.source, arch, Emit::Ptx, &Options::default());
         let ptx = made.expect("compiles").ptx;
-        // What says no rounding the assembler may fuse (PTX ISA, Floating Point Instructions: mul,
-        // add, sub).
+        // The assembler may fuse instructions that name no rounding (PTX ISA, Floating Point
+        // Instructions: mul, add, sub).
         assert_eq!(!ptx.contains("mul.rn.f32"), fused, "{text}{ptx}");
     }
 }
@@ -279,7 +279,7 @@ fn errors_are_followed_to_the_cast() {
         ("%e = exp(%x)\n  %y = max(%e, %x)", false),
         ("%e = exp(%x)\n  %y = rsqrt(%e)", false),
         ("%e = exp(%x)\n  Move (%e) -> (%s:SH)\n  %y = %s * %x", false),
-        // What may be amplified.
+        // These may amplify the error.
         ("%e = exp(%x)\n  %y = %e - 1.0", true),
         ("%e = exp(%x)\n  %y = %e + %x", true),
         ("%e = exp(%x)\n  %y = tanh(%e)", true),
@@ -287,11 +287,19 @@ fn errors_are_followed_to_the_cast() {
         ("%e = exp(%x)\n  %y = select(%e < 1.0, %x, 0.0)", true),
         // A loop multiplies on and on.
         (
-            "%y:[8,128].f32 = 1\n  for (i = 0; i < 4; i += 1) {\n    %e = exp(%x)\n    %y = %y * %e\n  }",
+            "%y:[8,128].f32 = 1
+  for (i = 0; i < 4; i += 1) {
+    %e = exp(%x)
+    %y = %y * %e
+  }",
             true,
         ),
         (
-            "%y:[8,128].f32 = 0\n  for (i = 0; i < 4; i += 1) {\n    %e = exp(%x)\n    %y = %y + %e\n  }",
+            "%y:[8,128].f32 = 0
+  for (i = 0; i < 4; i += 1) {
+    %e = exp(%x)
+    %y = %y + %e
+  }",
             false,
         ),
     ] {

@@ -23,8 +23,7 @@ MatMul.set @gemm (%A, %B) -> (%C) acc=f32 by={by}
     )
 }
 
-/// The same product at the level of tiles, with a loop over tiles of C where `turns` is more
-/// than 1.
+/// A product at the level of tiles, with a loop over tiles of C if `turns` is more than 1.
 fn tiles(turns: i64, attrs: &str) -> String {
     let (m, grid) = (128, 2);
     let all = m * grid * turns;
@@ -48,7 +47,7 @@ MatMul.set @gemm <<<#grid:[@b < {grid}], #cta:[128]>>> (%A, %B) -> (%C) acc=f32 
     )
 }
 
-/// What a text becomes, which computes what it means in an order that is proved.
+/// Decomposes a text, and checks that the result computes its meaning in a proved order.
 fn right(src: &str) -> String {
     let table = sm_90a();
     let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
@@ -92,7 +91,7 @@ fn a_producer_copies_for_one_group_or_for_two_that_take_turns() {
 
 #[test]
 fn consumers_of_two_warp_groups_each_store_one_after_the_other() {
-    // What is staged by all of a group leaves by boxes.
+    // Boxes store a tile that all threads of a group stage.
     let staged = "    %h = cast(%c, f16)
     Move (%h) -> (%s:SH)
     Move (%s) -> (%C.tile([128,64])[u, 0])
@@ -203,7 +202,9 @@ fn products_whose_results_no_box_holds_are_of_warp_groups() {
 #[test]
 fn small_products_of_any_size_have_small_tiles() {
     let src = "carbyne 2
-sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0, N % 8 == 0 typical M=1000, N=1000, K=1000
+sym M, N, K
+    where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0, N % 8 == 0
+    typical M=1000, N=1000, K=1000
 %A:[M,K].f16.GL
 %B:[(K,N):(1,K)].f16.GL
 %C:[M,N].f16.GL
@@ -303,7 +304,9 @@ fn what_needs_too_much_memory_in_the_end_gives_way_to_the_next() {
 #[test]
 fn copies_of_factors_may_have_sizes_that_are_known_at_launch() {
     let src = "carbyne 2
-sym M, N, K where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0 typical M=4095, N=4097, K=4104
+sym M, N, K
+    where M >= 0, N >= 0, K >= 0, M <= 65536, N <= 65536, K <= 65536, K % 8 == 0
+    typical M=4095, N=4097, K=4104
 %A:[M,K].f16.GL
 %B:[K,N].f16.GL
 %C:[M,N].f16.GL

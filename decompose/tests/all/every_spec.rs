@@ -299,8 +299,21 @@ fn moves_of_every_kind() {
         &["%A:[64,64].f16.GL", "%Y:[64,32,2].f16.GL"],
         "%Y = move(%A.reshape([64,32,2]:[1,128,64]))",
     );
-    all.push("gather", s, "%A:[64,128].f32.GL\n%rows:[32].i32.GL in 0..64\n%Y:[32,128].f32.GL\nSpec @k (%A, %rows) -> (%Y) means {\n%Y = move(%A[%rows, _])\n}");
-    all.push("gather of halves, scaled", s, "%A:[64,128].f16.GL\n%rows:[32].i32.GL in 0..64\n%w:[32,1].f16.GL\n%Y:[32,128].f16.GL\nSpec @k (%A, %rows, %w) -> (%Y) means {\n%Y = %A[%rows, _] * %w\n}");
+    let gather = "%A:[64,128].f32.GL
+%rows:[32].i32.GL in 0..64
+%Y:[32,128].f32.GL
+Spec @k (%A, %rows) -> (%Y) means {
+%Y = move(%A[%rows, _])
+}";
+    all.push("gather", s, gather);
+    let scaled = "%A:[64,128].f16.GL
+%rows:[32].i32.GL in 0..64
+%w:[32,1].f16.GL
+%Y:[32,128].f16.GL
+Spec @k (%A, %rows, %w) -> (%Y) means {
+%Y = %A[%rows, _] * %w
+}";
+    all.push("gather of halves, scaled", s, scaled);
     for (ty, n) in [("f32", "0"), ("f16", "1"), ("i32", "7"), ("u8", "3"), ("f64", "2.5")] {
         all.push(format!("Init {ty}"), s, format!("%Y:[48,40].{ty}.GL\nInit @k ({n}) -> (%Y)"));
     }
@@ -453,7 +466,15 @@ fn chains_of_several() {
                 &[&x, &y],
                 &format!("%e = exp(%X - max(%X, axis={last}))\n%Y = %e / sum(%e, axis={last})"),
             );
-            all.chain(s, &[&x, &g, &b, &y], &format!("%m = sum(%X, axis={last}) / {n}.0\n%d = %X - %m\n%v = sum(%d * %d, axis={last}) / {n}.0\n%Y = %d * rsqrt(%v + 0.00001) * %g + %b"));
+            all.chain(
+                s,
+                &[&x, &g, &b, &y],
+                &format!(
+                    "%m = sum(%X, axis={last}) / {n}.0\n%d = %X - %m\n\
+                     %v = sum(%d * %d, axis={last}) / {n}.0\n\
+                     %Y = %d * rsqrt(%v + 0.00001) * %g + %b"
+                ),
+            );
             all.chain(
                 s,
                 &[&x, &g, &y],

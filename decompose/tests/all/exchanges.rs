@@ -13,7 +13,8 @@ use proptest::prelude::*;
 /// A copy of `n` elements through registers of layout `f` and then `g`, by `threads` threads.
 fn text(scalar: &str, n: i64, threads: i64, f: &str, g: &str) -> String {
     format!(
-        "carbyne 2\n%A:[{n}].{scalar}.GL\n%B:[{n}].{scalar}.GL\n#grid:[1].block\n#cta:[{threads}].thread\n\
+        "carbyne 2\n%A:[{n}].{scalar}.GL\n%B:[{n}].{scalar}.GL\n\
+         #grid:[1].block\n#cta:[{threads}].thread\n\
          Move @g <<<#grid, #cta>>> (%A) -> (%B) {{\n\
          Allocate %x:[{n}].{scalar}.RF{{tv={f} over #cta}}\n\
          Allocate %y:[{n}].{scalar}.RF{{tv={g} over #cta}}\n\

@@ -127,7 +127,8 @@ impl Counts {
 
     pub(crate) fn table(&self, seed: u64) -> String {
         let mut out = format!(
-            "seed {seed}: {} cases, {} mean the same, {} refused, {} failed, {} discarded; {} compiled\n",
+            "seed {seed}: {} cases, {} mean the same, {} refused, {} failed, {} discarded; \
+             {} compiled\n",
             self.cases,
             self.preserved,
             self.n_refused(),
@@ -216,7 +217,7 @@ fn compile(d: &Decomposed, arch: Arch, table: &AtomTable) -> Result<bool, String
 
 /// Draws programs and judges them.
 pub(crate) struct Campaign<'a, S, T> {
-    /// What files are called by.
+    /// A prefix of the names of files.
     pub(crate) name: &'a str,
     /// Cases of the plain run.
     pub(crate) cases: u32,
@@ -234,7 +235,8 @@ pub(crate) struct Campaign<'a, S, T> {
 pub(crate) type Render<T> = dyn Fn(&T) -> (Subject, Vec<&'static str>);
 
 impl<T, S: Strategy<Value = T>> Campaign<'_, S, T> {
-    /// What became of how many, and a table of it; panics where one failed.
+    /// Judges all cases; returns the counts of verdicts and a table of them, and panics if a case
+    /// failed.
     #[expect(clippy::print_stdout, reason = "counts are for people who run it by hand")]
     pub(crate) fn run(&self) -> (Counts, String) {
         let seed = testing::seed();
@@ -397,8 +399,8 @@ fn decomposition_of_partial_tiles_preserves_meaning() {
     assert_eq!(counts.n_discarded(), large, "some do not run\n{table}");
 }
 
-/// What is drawn depends on the tiles that are not whole: without the last one hardly a program
-/// computes what it means. A maximum may stand elsewhere.
+/// Drawn programs depend on their partial tiles: without the last one hardly a program computes
+/// its meaning. The largest element of a row may stand in another tile.
 #[test]
 fn partial_tiles_that_are_left_out_are_missed() {
     let mut tables = Tables::default();

@@ -139,7 +139,8 @@ fn pinning_all_that_was_chosen_changes_nothing() {
     ] {
         let text = |by: &str| {
             format!(
-                "carbyne 2\n%X:{x}.GL\n%Y:{y}.GL\nSpec @k (%X) -> (%Y){by} means {{\n  {means}\n}}\n"
+                "carbyne 2\n%X:{x}.GL\n%Y:{y}.GL\n\
+                 Spec @k (%X) -> (%Y){by} means {{\n  {means}\n}}\n"
             )
         };
         let free = decomposed(&text(""), &table).unwrap_or_else(|e| panic!("{:?}", e.into_vec()));
@@ -169,7 +170,7 @@ Spec @norm (%X, %w) -> (%Y) {by} means {{
         run(&d.program, &table).unwrap_or_else(|e| panic!("{e:?}\n{}", d.text));
         d.text.matches("UnaryPointwise.cast (%s").count()
     };
-    // What is written before a Reduction and read behind it alone is computed there.
+    // A value that is written before a Reduction and read only behind it is computed behind it.
     let src = "carbyne 2
 %X:[3,33001].f16.GL
 %Y:[3,33001].f16.GL
@@ -198,7 +199,8 @@ fn integers_become_floats_in_one_rounding() {
     let one = u64::from(next.to_bits() >> 16);
     let kernel = |computed: &str| {
         format!(
-            "carbyne 2\n%X:[64].i32.GL\n%Y:[64].bf16.GL\nSpec @k (%X) -> (%Y) means {{\n  {computed}\n}}\n"
+            "carbyne 2\n%X:[64].i32.GL\n%Y:[64].bf16.GL\n\
+             Spec @k (%X) -> (%Y) means {{\n  {computed}\n}}\n"
         )
     };
     // As it is, and with something else computed of the float.

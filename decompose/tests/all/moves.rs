@@ -58,8 +58,8 @@ pub(crate) fn moves(d: &Decomposed, table: &AtomTable) -> Vec<Row> {
         if memory(from) == Some(Memory::Rf) && memory(to) == Some(Memory::Rf) {
             continue;
         }
-        // What each thread has in its registers already is read there, and is no tensor of the
-        // result.
+        // Threads read elements that they hold in registers from there; the result has no tensor of
+        // them.
         let is_there = |t: TensorId| {
             let name = &tile.buffer_of(t).name;
             memory(t) != Some(Memory::Rf) || d.program.buffers.iter().any(|(_, b)| b.name == *name)
@@ -176,7 +176,7 @@ fn spread(d: &Decomposed, tile: &Program, t: TensorId) -> Layout {
     dist.and_then(|d| d.tv.as_ref()).and_then(|tv| tv.to_fixed()).expect("a thread-value layout")
 }
 
-/// What the lanes of each warp address, an instruction a list.
+/// The addresses of the lanes of each warp, one list for each instruction.
 fn access(tv: &Layout, bits: i64) -> Access {
     let (threads, inst) = (tv.mode(0).expect("T").size(), inst(tv));
     let rest = tv.size() / threads / inst;

@@ -41,9 +41,9 @@ fn check(given: &Module, src: &str, d: &Decomposed) {
     assert!(d.module.is_separate());
     assert_eq!(text::parse(&d.text).expect("parses"), d.module);
     let (own, made) = (all(given), all(&d.module));
-    // What a person wrote is there.
+    // The result keeps every statement of the source.
     assert!(own.keys().all(|id| made.contains_key(id)));
-    // What they did not leads to something that they did.
+    // Every other statement leads to one of the source.
     for id in made.keys() {
         let (mut at, mut steps) = (*id, 0);
         while !own.contains_key(&at) {

@@ -15,7 +15,7 @@ fn table(arch: &str) -> AtomTable {
     AtomTable::new(arch.parse().expect("an architecture"))
 }
 
-/// What only pins of parameters take, so that samples have none: it has tests of its own.
+/// Strategies that only pins of parameters select. They have no samples, but tests of their own.
 const PINNED: [&str; 1] = ["wgmma_stream_k"];
 
 #[test]
@@ -31,7 +31,7 @@ fn every_strategy_computes_what_it_means() {
     for name in names.into_iter().filter(|name| testing::one_in(2, name)) {
         let mut right = 0;
         for arch in ["sm_80", "sm_70", "sm_90a"] {
-            // What one architecture has no instruction for another may have.
+            // Another architecture may have the instruction that one lacks.
             if right > 0 {
                 break;
             }
@@ -66,7 +66,7 @@ fn every_strategy_computes_what_it_means() {
     }
 }
 
-/// What is decomposed computes what the text means, as a whole.
+/// Decomposes a text; the result as a whole computes the meaning of the text.
 fn preserved(text: &str, arch: &str) -> String {
     let arch = arch.parse().expect("an architecture");
     let (text, exact, inputs) = (text.to_owned(), vec![], Inputs::Seed(5));
@@ -81,8 +81,8 @@ fn preserved(text: &str, arch: &str) -> String {
 const MINE: &str = "carbyne 2
 
 // A whole matrix a block.
-strategy @whole[M, N, E:type, T in (32, 64)] <<<#grid:[1], #cta:[T]>>> () -> (%Y:[M,N].E.GL) tile=(M,N)
-    where M * N <= 64 * T means {
+strategy @whole[M, N, E:type, T in (32, 64)] <<<#grid:[1], #cta:[T]>>>
+    () -> (%Y:[M,N].E.GL) tile=(M,N) where M * N <= 64 * T means {
   @all () -> (%Y)
 } {
   @all () -> (%Y.tile([M,N])[0, 0])
@@ -119,7 +119,8 @@ const TWO_PASSES: &str = include_str!("../../../examples/strategies/two_passes.c
 /// Columns without their mean, as a spec pinned so.
 fn centered(m: i64, n: i64, by: &str) -> String {
     format!(
-        "carbyne 2\n%X:[{m},{n}].f16.GL\n%Y:[{m},{n}].f16.GL\nSpec @center (%X) -> (%Y) {by} means {{\n  \
+        "carbyne 2\n%X:[{m},{n}].f16.GL\n%Y:[{m},{n}].f16.GL\n\
+         Spec @center (%X) -> (%Y) {by} means {{\n  \
          %Y = %X - sum(%X, axis=0) * (1.0 / {m})\n}}\n"
     )
 }

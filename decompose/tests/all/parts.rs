@@ -51,7 +51,7 @@ fn parts_add_up_and_do_not_multiply() {
     assert!(one.leaves > 3 && !one.cut_off, "{one:?}");
     for n in [2, 6] {
         let d = searched(&matmuls(n), Search::default());
-        // What is settled may prune, and never adds.
+        // A part that is settled may prune leaves of others, and adds none.
         assert!(d.searched.leaves <= n as u64 * one.leaves, "{:?}", d.searched);
         assert!(!d.searched.cut_off && d.warnings.is_empty(), "{:?}", d.warnings);
     }

@@ -180,9 +180,11 @@ fn searches_without_end_end_at_the_budget() {
 
 #[test]
 fn blocks_and_tensors_beyond_the_hardware_are_refused_first() {
-    let block = "carbyne 2\n%A:[64,64].f16.GL\n%B:[64,64].f16.GL\n#g:[1].block\n#t:[1048576].thread\n\
+    let block = "carbyne 2\n%A:[64,64].f16.GL\n%B:[64,64].f16.GL\n\
+                 #g:[1].block\n#t:[1048576].thread\n\
                  Move @m <<<#g, #t>>> (%A) -> (%B) {\n  Move <<<#g, #t>>> (%A) -> (%B)\n}\n";
-    let tensor = "carbyne 2\n%A:[65536,65536].f16.GL\n%B:[65536,65536].f16.GL\n#g:[1].block\n#t:[128].thread\n\
+    let tensor = "carbyne 2\n%A:[65536,65536].f16.GL\n%B:[65536,65536].f16.GL\n\
+                  #g:[1].block\n#t:[128].thread\n\
                   Move @m <<<#g, #t>>> (%A) -> (%B) {\n  Allocate %r:[65536,65536].f16.RF{?}\n  \
                   Move <<<#g, #t>>> (%A) -> (%r)\n  Move <<<#g, #t>>> (%r) -> (%B)\n}\n";
     for src in [block, tensor] {

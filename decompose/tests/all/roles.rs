@@ -380,7 +380,8 @@ impl Drawn {
                 let half = all / 2;
                 body += &format!(
                     "    for (i = 0; i < 2; i += 1) {{\n      {kind} <<<#r{role}>>> \
-                     ({from}.tile([{half},{cols}])[i, 0]) -> (%s{f}.tile([{half},{cols}])[i, 0])\n    }}\n"
+                     ({from}.tile([{half},{cols}])[i, 0]) \
+                     -> (%s{f}.tile([{half},{cols}])[i, 0])\n    }}\n"
                 );
             } else {
                 body += &format!("    {kind} <<<#r{role}>>> ({from}) -> (%s{f})\n");
@@ -389,7 +390,8 @@ impl Drawn {
         for (part, role) in readers.iter().enumerate() {
             for f in 0..m {
                 body += &format!(
-                    "    BinaryPointwise.add <<<#r{role}>>> (%s{f}.tile([{rows},{cols}])[{part}, 0], \
+                    "    BinaryPointwise.add <<<#r{role}>>> \
+                     (%s{f}.tile([{rows},{cols}])[{part}, 0], \
                      %s{f}.tile([{rows},{cols}])[{part}, 0]) -> \
                      (%B.tile([{all},{cols}])[0, {}].tile([{rows},{cols}])[{part}, 0])\n",
                     at(f)
@@ -398,7 +400,8 @@ impl Drawn {
         }
         body += "  }\n  }\n";
         format!(
-            "carbyne 2\n%A:[{all},{wide}].f16.GL\n%F:[{all},{wide}].f32.GL\n%B:[{all},{wide}].f16.GL\n\
+            "carbyne 2\n%A:[{all},{wide}].f16.GL\n%F:[{all},{wide}].f32.GL\n\
+             %B:[{all},{wide}].f16.GL\n\
              Spec @f <<<#grid:[1], #cta:[{threads}]>>> (%A, %F) -> (%B) {{\n{body}}}\n"
         )
     }
@@ -432,7 +435,8 @@ proptest! {
         for arch in ["sm_75", "sm_80"] {
             let d = holds(&drawn.text(), arch);
             let parted = d.text.contains("mbarrier");
-            prop_assert_eq!(parted, arch != "sm_75" && drawn.trips * drawn.around > 1, "{}", d.text);
+            let parts = arch != "sm_75" && drawn.trips * drawn.around > 1;
+            prop_assert_eq!(parted, parts, "{}", d.text);
         }
     }
 }
@@ -473,7 +477,8 @@ fn what_copies_read_is_written_later() {
             format!("{head}{roles}{staged}{copies}  }}\n{written}}}\n"),
             format!("{head}{roles}{staged}{copies}  {written}  }}\n}}\n"),
             format!(
-                "{head}{roles}  for (i = 0; i < 2; i += 1) {{\n{staged}{copies}  }}\n{written}  }}\n}}\n"
+                "{head}{roles}  for (i = 0; i < 2; i += 1) {{\n\
+                 {staged}{copies}  }}\n{written}  }}\n}}\n"
             ),
         ] {
             let d = holds(&src, arch);

@@ -204,7 +204,8 @@ fn a_loop_that_cannot_be_rotated_leaves_others_their_rotation() {
     let second = kernel.replace("t < @i + 1", "t < @i").replace("@attention ", "@before ");
     let (_, body) = second.split_once("{\n  %query").expect("a body");
     let second = format!(
-        "%P:[S,D].f16.GL\nSpec @before <<<#grid:[@i < S / 64], #cta:[128]>>> (%Q, %K, %V) -> (%P) {{\n  %query{}",
+        "%P:[S,D].f16.GL\nSpec @before <<<#grid:[@i < S / 64], #cta:[128]>>> \
+         (%Q, %K, %V) -> (%P) {{\n  %query{}",
         body.replace("%O", "%P")
     );
     let table = sm_90a();

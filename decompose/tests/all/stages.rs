@@ -197,7 +197,7 @@ fn slices_of_loops_whose_length_only_the_caller_knows() {
     let src = sliced("for (k = 0; k < N; k += 1) stages=3", (4, 2), 0);
     let src = src.replace("carbyne 2\n", "carbyne 2\nsym N{min=1, max=12}\n");
     let d = decomposed(&src, &table).unwrap_or_else(|e| panic!("{e:?}"));
-    // What would be read may not have been written.
+    // Conditions guard reads of slices that no iteration has written.
     assert!(d.text.contains("if (k + 1 < N)") && d.text.contains("if (0 < N)"), "{}", d.text);
 }
 

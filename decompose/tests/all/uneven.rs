@@ -66,7 +66,7 @@ fn threads_that_divide_share_and_others_are_told_of() {
     }
 }
 
-/// What a warning proposes is without one.
+/// The numbers of threads that a warning proposes give no warning.
 #[test]
 fn the_threads_that_are_proposed_share_evenly() {
     for (columns, threads) in [(1000, 128), (105, 96), (825, 64), (2600, 128)] {

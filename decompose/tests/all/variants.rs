@@ -118,7 +118,7 @@ fn the_same_text_gives_the_same_bytes() {
     assert_eq!(once, decomposed(&once, &table).expect("decomposes").text);
 }
 
-/// What a row of one architecture offers must not break another.
+/// An atom that only one architecture has does not break the others.
 #[test]
 fn every_architecture_that_multiplies_halves() {
     let case = MatMul { size: (128, 128, 64), ..MatMul::default() };

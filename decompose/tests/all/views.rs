@@ -254,7 +254,7 @@ Spec @read <<<#grid, #cta>>> (%X) -> (%Y) means {{
         checked(&text);
     }
 
-    /// What is written to a view is found in the tensor.
+    /// The tensor has the elements that are written to its views.
     #[test]
     fn views_that_are_written_are_those_of_the_elements(
         turned in any::<bool>(),

@@ -25,7 +25,7 @@ struct Ring<'a> {
     turns: i64,
     threads: i64,
     stages: i64,
-    /// What stands behind the MatMul of an iteration.
+    /// The statements behind the MatMul of an iteration.
     then: &'a str,
 }
 
@@ -76,7 +76,7 @@ fn families(p: &Program, kind: &str) -> Vec<String> {
     names
 }
 
-/// What a text becomes, which computes what it means in an order that is proved.
+/// Decomposes a text, and checks that the result computes its meaning in a proved order.
 fn right(src: &str) -> (String, Program) {
     let table = sm_90a();
     let d = decomposed(src, &table).unwrap_or_else(|e| panic!("{src}{:?}", e.into_vec()));
@@ -84,7 +84,7 @@ fn right(src: &str) -> (String, Program) {
     (d.text, d.program)
 }
 
-/// The same with random numbers, too.
+/// Checks and returns the result like [`right`], and runs it with random numbers, too.
 fn right_in_any_case(src: &str) -> String {
     let (text, program) = right(src);
     run_random(&program, &sm_90a()).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
@@ -185,7 +185,7 @@ fn a_staged_tile_leaves_by_boxes() {
     let twice = format!("{staged}\n  Move (%s) -> (%C.tile([128,64])[@i, @j])");
     let (text, _) = right(&USUAL.text().replace(last, &twice));
     assert!(!text.contains(store), "{text}");
-    // What orders its accesses is needed.
+    // Every statement that orders accesses of the tile is needed.
     let (text, _) = right(&USUAL.text().replace(last, staged));
     let from = text.find("wgmma.wait(0)").expect("the end of the loop");
     for line in ["  fence.async\n", "  barrier\n", "    bulk.commit\n", "    bulk.wait_read(0)\n"] {
@@ -420,8 +420,8 @@ fn a_tile_that_has_room_beside_the_ring_takes_the_place_of_none() {
     assert!(!text.contains("reuses="), "{text}");
 }
 
-/// What threads write to global memory the copy engine sees only behind a fence that `fence.async`
-/// is not.
+/// The copy engine does not read a tensor that threads of its kernel write: `fence.async` does not
+/// order these accesses.
 #[test]
 fn threads_copy_what_their_kernel_has_written() {
     let text = |written: &str| {

@@ -334,14 +334,17 @@ pub fn check<T: LayoutLike>(settings: Settings) {
 
 /// Lists the laws.
 macro_rules! suite {
-    (|$full:ident, $small:ident| $($name:ident: $strategy:expr => |$case:pat_param| $law:expr;)*) => {
+    (
+        |$full:ident, $small:ident|
+        $($name:ident: $strategy:expr => |$case:pat_param| $law:expr;)*
+    ) => {
         /// Every law, in the order of the documentation.
         #[must_use]
         pub fn laws<T: LayoutLike>() -> Vec<Law> {
             vec![$(Law {
                 name: stringify!($name),
                 run: |name, settings| {
-let ($full, $small) = (&settings.bounds, &settings.bounds.at_most(SMALL));
+                    let ($full, $small) = (&settings.bounds, &settings.bounds.at_most(SMALL));
                     let _ = ($full, $small); // A law uses one of them or neither.
                     judge(name, settings, $strategy, |$case| $law)
                 },
@@ -363,13 +366,16 @@ suite! {
     filter: s::layout(full) => |a| l::law_filter::<T>(a);
     flatten: s::layout(full) => |a| l::law_flatten::<T>(a);
     composition: s::composition(full) => |(a, b)| l::law_composition::<T>(a, b, Demand::Answer);
-    composition_any: s::any_pair(full) => |(a, b)| l::law_composition::<T>(a, b, Demand::ExactOrRefuse);
-    composition_by_mode: s::composition_by_mode(full) => |(a, t)| l::law_composition_by_mode::<T>(a, t);
+    composition_any: s::any_pair(full)
+        => |(a, b)| l::law_composition::<T>(a, b, Demand::ExactOrRefuse);
+    composition_by_mode: s::composition_by_mode(full)
+        => |(a, t)| l::law_composition_by_mode::<T>(a, t);
     with_shape: s::with_shape(full) => |(a, shape)| l::law_with_shape::<T>(a, shape);
     thread_value: s::thread_value(full) => |tv| l::law_thread_value::<T>(tv);
     thread_value_replicated: s::replicated_thread_value(full) => |tv| l::law_thread_value::<T>(tv);
     complement: s::complement(full) => |(a, n)| l::law_complement::<T>(a, *n, Demand::Answer);
-    complement_any: (s::layout(full), 1i64..400) => |(a, n)| l::law_complement::<T>(a, *n, Demand::ExactOrRefuse);
+    complement_any: (s::layout(full), 1i64..400)
+        => |(a, n)| l::law_complement::<T>(a, *n, Demand::ExactOrRefuse);
     right_inverse: s::layout(full) => |a| l::law_right_inverse::<T>(a);
     right_inverse_bijection: s::permuted(full) => |a| l::law_right_inverse::<T>(a);
     left_inverse: s::padded(full) => |a| l::law_left_inverse::<T>(a, Demand::Answer);
@@ -383,13 +389,18 @@ suite! {
     tiled_divide_by_mode: s::division_by_mode(full) => |(a, t)| l::law_tiled_divide::<T>(a, t);
     flat_divide: s::division(full) => |(a, t)| l::law_flat_divide::<T>(a, t);
     flat_divide_by_mode: s::division_by_mode(full) => |(a, t)| l::law_flat_divide::<T>(a, t);
-    logical_product: s::product(small) => |(a, b)| l::law_logical_product::<T>(a, &Tiling::Layout(b.clone()));
-    logical_product_by_mode: s::product_by_mode(small) => |(a, t)| l::law_logical_product::<T>(a, t);
-    zipped_product: s::product(small) => |(a, b)| l::law_zipped_product::<T>(a, &Tiling::Layout(b.clone()));
+    logical_product: s::product(small)
+        => |(a, b)| l::law_logical_product::<T>(a, &Tiling::Layout(b.clone()));
+    logical_product_by_mode: s::product_by_mode(small)
+        => |(a, t)| l::law_logical_product::<T>(a, t);
+    zipped_product: s::product(small)
+        => |(a, b)| l::law_zipped_product::<T>(a, &Tiling::Layout(b.clone()));
     zipped_product_by_mode: s::product_by_mode(small) => |(a, t)| l::law_zipped_product::<T>(a, t);
-    tiled_product: s::product(small) => |(a, b)| l::law_tiled_product::<T>(a, &Tiling::Layout(b.clone()));
+    tiled_product: s::product(small)
+        => |(a, b)| l::law_tiled_product::<T>(a, &Tiling::Layout(b.clone()));
     tiled_product_by_mode: s::product_by_mode(small) => |(a, t)| l::law_tiled_product::<T>(a, t);
-    flat_product: s::product(small) => |(a, b)| l::law_flat_product::<T>(a, &Tiling::Layout(b.clone()));
+    flat_product: s::product(small)
+        => |(a, b)| l::law_flat_product::<T>(a, &Tiling::Layout(b.clone()));
     flat_product_by_mode: s::product_by_mode(small) => |(a, t)| l::law_flat_product::<T>(a, t);
     blocked_product: s::product(small) => |(a, b)| l::law_blocked_product::<T>(a, b);
     raked_product: s::product(small) => |(a, b)| l::law_raked_product::<T>(a, b);
@@ -404,13 +415,17 @@ suite! {
     slice: s::slice(full) => |(a, coord)| l::law_slice::<T>(a, coord);
     dice: s::slice(full) => |(a, coord)| l::law_dice::<T>(a, coord);
     swizzle: s::swizzle() => |(swizzle, index)| l::law_swizzle::<T>(*swizzle, *index);
-    swizzled_eval: s::swizzled(full) => |(swizzle, offset, a)| l::law_swizzled_eval::<T>(*swizzle, *offset, a);
+    swizzled_eval: s::swizzled(full)
+        => |(swizzle, offset, a)| l::law_swizzled_eval::<T>(*swizzle, *offset, a);
     congruent: s::refinements(full) => |shapes| l::law_congruent::<T>(shapes);
     weakly_congruent: s::refinements(full) => |shapes| l::law_weakly_congruent::<T>(shapes);
     compatible: s::refinements(full) => |shapes| l::law_compatible::<T>(shapes);
-    swizzle_involution: s::large_swizzle() => |(swizzle, index)| l::law_swizzle_involution::<T>(*swizzle, *index);
-    swizzle_bijection: s::swizzle() => |(swizzle, index)| l::law_swizzle_bijection::<T>(*swizzle, *index);
-    swizzle_recast: s::swizzle_recast() => |(swizzle, old, new)| l::law_swizzle_recast::<T>(*swizzle, *old, *new);
+    swizzle_involution: s::large_swizzle()
+        => |(swizzle, index)| l::law_swizzle_involution::<T>(*swizzle, *index);
+    swizzle_bijection: s::swizzle()
+        => |(swizzle, index)| l::law_swizzle_bijection::<T>(*swizzle, *index);
+    swizzle_recast: s::swizzle_recast()
+        => |(swizzle, old, new)| l::law_swizzle_recast::<T>(*swizzle, *old, *new);
     swizzled_composition: s::swizzled_composition(full)
         => |(swizzle, offset, a, b)| l::law_swizzled_composition::<T>(*swizzle, *offset, a, b);
     build_large: s::large(full) => |a| l::law_build_large::<T>(a);
@@ -423,8 +438,10 @@ suite! {
     complement_large: s::large_complement(full) => |(a, n)| l::law_complement_large::<T>(a, *n);
     right_inverse_large: s::large_permuted(full) => |a| l::law_right_inverse_large::<T>(a);
     left_inverse_large: s::large_padded(full) => |a| l::law_left_inverse_large::<T>(a);
-    logical_divide_large: s::large_division(full) => |(a, t)| l::law_logical_divide_large::<T>(a, t);
-    logical_product_large: s::large_product(full) => |(a, b)| l::law_logical_product_large::<T>(a, b);
+    logical_divide_large: s::large_division(full)
+        => |(a, t)| l::law_logical_divide_large::<T>(a, t);
+    logical_product_large: s::large_product(full)
+        => |(a, b)| l::law_logical_product_large::<T>(a, b);
     cast_large: s::large_cast(full) => |(a, n)| l::law_cast_large::<T>(a, *n);
     build_negative: s::negative(full) => |a| negative::<T>(|| l::law_build::<T>(a));
     eval_negative: s::negative(full) => |a| negative::<T>(|| l::law_eval::<T>(a));
@@ -438,7 +455,8 @@ suite! {
     build_symbolic: s::symbolic(full) => |a| l::law_build_symbolic::<T>(a);
     coalesce_symbolic: s::symbolic(full) => |a| l::law_coalesce_symbolic::<T>(a);
     flatten_symbolic: s::symbolic(full) => |a| l::law_flatten_symbolic::<T>(a);
-    composition_symbolic: s::symbolic_composition(full) => |(a, b)| l::law_composition_symbolic::<T>(a, b);
+    composition_symbolic: s::symbolic_composition(full)
+        => |(a, b)| l::law_composition_symbolic::<T>(a, b);
 }
 
 /// Evaluates a law about negative strides, if the library has them.
@@ -476,7 +494,9 @@ macro_rules! layout_laws {
         #[test]
         fn laws() {
             let settings = $crate::kit::suite::Settings::default();
-            $crate::kit::suite::check::<$type>($crate::layout_laws!(@set settings, $($($option)*)?));
+            $crate::kit::suite::check::<$type>(
+                $crate::layout_laws!(@set settings, $($($option)*)?),
+            );
         }
     };
     (@set $settings:ident,) => { $settings };

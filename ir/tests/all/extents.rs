@@ -186,7 +186,8 @@ fn many_symbols_and_specs_take_no_time() {
 /// A kernel with a view that applies an operation many times.
 fn chained(n: usize, op: &str) -> String {
     let mut text = "carbyne 2\n%A:[64,4096].f16.GL\n%C:[64,64].f16.GL\n\
-                    Spec @f <<<#grid:[@i < 64], #cta:[32]>>> (%A) -> (%C) {\n  %a0 = %A.tile([1,_])[@i, 0]\n"
+                    Spec @f <<<#grid:[@i < 64], #cta:[32]>>> (%A) -> (%C) {\n  \
+                    %a0 = %A.tile([1,_])[@i, 0]\n"
         .to_owned();
     for i in 0..n {
         text += &format!("  %a{} = %a{i}{}\n", i + 1, op.replace("NEXT", &(4100 + i).to_string()));

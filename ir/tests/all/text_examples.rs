@@ -99,16 +99,24 @@ fn long_heads_break_at_operands() {
     check(
         "carbyne 2
 Spec () -> () {
-  MatMul.set @a_kernel_with_a_name <<<#grid.tile([2,2])[0, 1], #cta.tile([32])>>> (%A, %B) -> (%C) a=1
-  Move <<<#grid.tile([2,2])[0, 1], #cta.tile([32]).reshape([2,2]:[2,1])>>> (%A) -> (%C) acc=f32 tile=(96,160,16) {
+  MatMul.set @a_kernel_with_a_name <<<#grid.tile([2,2])[0, 1], #cta.tile([32])>>> (%A, %B) \
+    -> (%C) a=1
+  Move <<<#grid.tile([2,2])[0, 1], #cta.tile([32]).reshape([2,2]:[2,1])>>> (%A) \
+    -> (%C) acc=f32 tile=(96,160,16) {
   }
-  Spec <<<#g, #c>>> (%an_operand_with_a_long_name.tile([128,128])[@bm, _], %another.tile([128,128])[_, @bn], %C) -> (%D) acc=f32 atom=mma.m16n8k16.f32.f16 tile=(96,160,16) where=a.long.word.of.many.parts stages=4 order=(1,0) more=word {
+  Spec <<<#g, #c>>> (%an_operand_with_a_name.tile([64,64])[@bm, _], %other.tile([64,64])[_, @bn], \
+    %C) -> (%D) acc=f32 atom=mma.m16n8k16.f32.f16 tile=(96,160,16) where=a.word.of.parts \
+    more=another.long.word stages=4 order=(1,0) {
   }
-  %view_with_a_long_name:[(2,2):(1,2)].[(8,8):(8,1)].f16.SH = %As.tile([2:2], _, [(2,2):(1,4)]).reshape([2,2]:[2,1])
-  let first = 1000000 + 2000000 * third, second = 1000000 + 2000000 * third, third = ceil_div(1000000, 2000000)
-  for (iterator = first * second; iterator < first * second + 1000000; iterator += ceil_div(first, second)) nounroll {
+  %view_with_a_long_name:[(2,2):(1,2)].[(8,8):(8,1)].f16.SH = \
+    %As.tile([2:2], _, [(2,2):(1,4)]).reshape([2,2]:[2,1])
+  let first = 1000000 + 2000000 * third, second = 1000000 + 2000000 * third, \
+    third = ceil_div(1000000, 2000000)
+  for (iterator = first * second; iterator < first * second + 1000000; \
+    iterator += ceil_div(first, second)) nounroll {
   }
-  if (first * second + 1000000 < third && second % 2000000 == third - 1 && ceil_div(first, second) >= third) {
+  if (first * second + 1000000 < third && second % 2000000 == third - 1 && \
+    ceil_div(first, second) >= third) {
   }
 }
 ",
@@ -123,9 +131,9 @@ Spec () -> () {
                   -> (%C) acc=f32 tile=(96,160,16) {
               }
               Spec <<<#g, #c>>>
-                  (%an_operand_with_a_long_name.tile([128,128])[@bm, _], %another.tile([128,128])[_, @bn], %C)
-                  -> (%D) acc=f32 atom=mma.m16n8k16.f32.f16 tile=(96,160,16) where=a.long.word.of.many.parts
-                  stages=4 order=(1,0) more=word {
+                  (%an_operand_with_a_name.tile([64,64])[@bm, _], %other.tile([64,64])[_, @bn], %C)
+                  -> (%D) acc=f32 atom=mma.m16n8k16.f32.f16 tile=(96,160,16) where=a.word.of.parts
+                  more=another.long.word stages=4 order=(1,0) {
               }
               %view_with_a_long_name:[(2,2):(1,2)].[(8,8):(8,1)].f16.SH =
                   %As.tile([2:2], _, [(2,2):(1,4)]).reshape([2,2]:[2,1])
@@ -166,12 +174,14 @@ fn levels_and_layouts() {
     check(
         "carbyne 2
 %a:[].[8].[8,(2,2)].[8:1].[(8):(1)].[(8,8):(8,1)].[((8,8)):((8,1))].[():()].f16
-%b = %a.reshape((2,2):(1,2)).reshape([4]:[1]).reshape(4:1).tile().tile([]).tile(_).tile([_])[]
+%b = %a.reshape((2,2):(1,2)).reshape([4]:[1]).reshape(4:1)
+%c = %b.tile().tile([]).tile(_).tile([_])[]
 ",
         expect![[r#"
             carbyne 2
             %a:[].[8].[8,(2,2)].[8:1].[8:1].[(8,8):(8,1)].[((8,8)):((8,1))].[():()].f16
-            %b = %a.reshape([2,2]:[1,2]).reshape([4]:[1]).reshape(4:1).tile().tile([]).tile(_).tile([_])[]
+            %b = %a.reshape([2,2]:[1,2]).reshape([4]:[1]).reshape(4:1)
+            %c = %b.tile().tile([]).tile(_).tile([_])[]
         "#]],
     );
 }

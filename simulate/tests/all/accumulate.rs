@@ -140,7 +140,8 @@ Spec @k <<<#grid, #cta>>> (%A) -> (%B) {{
   @t = #cta.indices()
   #one:[].thread = #cta.scalar()
   Allocate %s:[128].f32.SH
-  Move <<<#grid, #one>>> (%A.tile([4])[@t]) -> (%s.tile([4])[@t]) valid={valid} atom=cp.async.cg.b128.zfill
+  Move <<<#grid, #one>>> (%A.tile([4])[@t]) -> (%s.tile([4])[@t])
+      valid={valid} atom=cp.async.cg.b128.zfill
   async.commit
   async.wait(0)
   Move <<<#grid, #one>>> (%s.tile([4])[@t]) -> (%B.tile([4])[@t])

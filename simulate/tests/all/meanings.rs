@@ -26,17 +26,21 @@ MatMul.set @long <<<#grid, #cta>>> (%A, %B) -> (%C) acc=f32 {{
   Allocate %d:[1].f32.RF
   Init <<<#grid, #one>>> (0) -> (%c)
   for (k = 0; k < {bound}; k += 1) {{
-    MatMul <<<#grid, #one>>> (%A.tile([1,1])[0, k], %B.tile([1,1])[k, @t]) -> (%c.reshape([1,1]:[1,1])) acc={acc}
+    MatMul <<<#grid, #one>>> (%A.tile([1,1])[0, k], %B.tile([1,1])[k, @t])
+        -> (%c.reshape([1,1]:[1,1])) acc={acc}
   }}
   UnaryPointwise.cast <<<#grid, #one>>> (%c) -> (%d)
   Move <<<#grid, #one>>> (%d) -> (%C.tile([1,1])[0, @t].reshape([1]:[1]))
 }}
 "
     )
-    .replace("UnaryPointwise.cast <<<#grid, #one>>> (%c) -> (%d)", match acc {
-        "f32" => "Move <<<#grid, #one>>> (%c) -> (%d)",
-        _ => "UnaryPointwise.cast <<<#grid, #one>>> (%c) -> (%d)",
-    })
+    .replace(
+        "UnaryPointwise.cast <<<#grid, #one>>> (%c) -> (%d)",
+        match acc {
+            "f32" => "Move <<<#grid, #one>>> (%c) -> (%d)",
+            _ => "UnaryPointwise.cast <<<#grid, #one>>> (%c) -> (%d)",
+        },
+    )
 }
 
 #[test]
@@ -362,7 +366,8 @@ fn split(kernel: &str) -> String {
   Allocate %r:[1].f32.RF
   Init <<<#grid, #one>>> (0) -> (%r)
   for (k = 0; k < 16; k += 1) {{
-    MatMul <<<#grid, #one>>> (%A.tile([1,1])[@t % 16, @s * 16 + k], %B.tile([1,1])[@s * 16 + k, @t / 16])
+    MatMul <<<#grid, #one>>>
+        (%A.tile([1,1])[@t % 16, @s * 16 + k], %B.tile([1,1])[@s * 16 + k, @t / 16])
         -> (%r.reshape([1,1]:[1,1])) acc=f32
   }}
   Move.add <<<#grid, #one>>> (%r.reshape([1,1]:[1,1])) -> (%C.tile([1,1])[@t % 16, @t / 16])

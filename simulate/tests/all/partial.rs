@@ -188,7 +188,8 @@ sym M, N, K where M >= 0, N >= 0, K >= 0 typical M=64, N=64, K=64
 %A:[M,K].f16.GL
 %B:[K,N].f16.GL
 %C:[M,N].f32.GL
-MatMul.set @gemm <<<#grid:[@i < ceil_div(M, 16), @j < ceil_div(N, 8)], #cta:[32]>>> (%A, %B) -> (%C) acc=f32 {
+MatMul.set @gemm <<<#grid:[@i < ceil_div(M, 16), @j < ceil_div(N, 8)], #cta:[32]>>>
+    (%A, %B) -> (%C) acc=f32 {
   %c:[16,8].f32 = 0
   for (k = 0; k < ceil_div(K, 16); k += 1) {
     Move (%A.tile([16,16])[@i, k]) -> (%a:SH)

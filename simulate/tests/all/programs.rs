@@ -139,7 +139,8 @@ Move @pairs <<<#grid, #cta>>> (%in) -> (%out) {{
   Allocate %s:[128].f32.SH
   Move <<<#grid, #one>>> (%in[@t]) -> (%s[@t])
   {barrier}
-  Move <<<#grid, #one>>> (%s[@t / 64 * 64 + (@t + 32) % 64]) -> (%out[@t / 64 * 64 + (@t + 32) % 64])
+  Move <<<#grid, #one>>> (%s[@t / 64 * 64 + (@t + 32) % 64])
+      -> (%out[@t / 64 * 64 + (@t + 32) % 64])
 }}
 "
         )

@@ -67,7 +67,8 @@ fn atoms_need_complete_warps() {
   barrier
   if (@t != 40) {
     #warps:[2].[32].thread = #cta.tile([32])
-    Move <<<#grid, #warps>>> (%s.tile([1,8])[@t % 16, @t / 16 % 2]) -> (%x) atom=ldmatrix.x4.b16 // HERE
+    Move <<<#grid, #warps>>> // HERE
+        (%s.tile([1,8])[@t % 16, @t / 16 % 2]) -> (%x) atom=ldmatrix.x4.b16
   }",
     );
     let e = unverified(&text).err().unwrap();

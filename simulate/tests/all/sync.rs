@@ -214,7 +214,8 @@ Spec @corner <<<#grid, #cta>>> (%in, %back) -> (%out, %back) {{
   barrier
   Spec <<<#grid, #one>>> (%in, %full) -> (%s) {{
     {load}
-    Move <<<#grid, #one>>> (%from[1, 1]) -> (%s) bar=%full atom=cp.async.bulk.tensor.2d.shared.global
+    Move <<<#grid, #one>>> (%from[1, 1])
+        -> (%s) bar=%full atom=cp.async.bulk.tensor.2d.shared.global
   }}
   {after}
   Move <<<#grid, #cta>>> (%s) -> (%out)

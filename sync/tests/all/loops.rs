@@ -33,7 +33,8 @@ Spec @stages <<<#grid:[1], #cta:[@t < 64]>>> (%in) -> (%out) {{
   }}
   for (k = 0; k < {n}; k += 1) {{
     if (k + {stages} - 1 < {n}) {{
-      Move <<<#one>>> (%in[k + {stages} - 1, @t]) -> (%s[(k + {stages} - 1) % {stages}][@t]) atom=cp.async.ca.b32
+      Move <<<#one>>> (%in[k + {stages} - 1, @t])
+          -> (%s[(k + {stages} - 1) % {stages}][@t]) atom=cp.async.ca.b32
     }}
     async.commit
     async.wait({left})
@@ -231,7 +232,8 @@ impl Dice {
                     format!("Move <<<#one>>> (%s[{place}][63 - @t]) -> (%x[0]) atom=ld.shared.b32")
                 }
                 2 => format!(
-                    "Move <<<#one>>> (%in[0, @t]) -> (%s[{place}][@t]) atom=cp.async.ca.b32\n      async.commit"
+                    "Move <<<#one>>> (%in[0, @t]) -> (%s[{place}][@t]) atom=cp.async.ca.b32\n      \
+                     async.commit"
                 ),
                 3 => format!("async.wait({})", self.below(3)),
                 _ => "barrier".to_owned(),

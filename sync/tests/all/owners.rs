@@ -99,7 +99,8 @@ fn places_that_decide_who_accesses_them_are_proved_apart() {
             "@b < 3",
             tiles(
                 3,
-                "min(u / (8 * TN) * 8 + u % (8 * TN) % max(min(TM - u / (8 * TN) * 8, 8), 1), TM - 1), \
+                "min(u / (8 * TN) * 8 \
+                 + u % (8 * TN) % max(min(TM - u / (8 * TN) * 8, 8), 1), TM - 1), \
                  min(u % (8 * TN) / max(min(TM - u / (8 * TN) * 8, 8), 1), TN - 1)",
             ),
         ),

@@ -138,7 +138,7 @@ fn size(tile: i64, i: u8) -> i64 {
     }
 }
 
-/// What is written so far.
+/// The parts of a program that are written so far.
 struct Writer<'a> {
     case: &'a Partial,
     arch: Arch,
@@ -525,7 +525,7 @@ impl Writer<'_> {
                 return (new.clone(), new);
             }
             (12 | 13, _) => {
-                // What is in another place means the same.
+                // A value keeps its meaning in another memory.
                 self.features.push("through shared memory");
                 let s = self.new_name("s");
                 self.line(&format!("Move ({value}) -> ({s}:SH)"));
