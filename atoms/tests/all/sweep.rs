@@ -6,7 +6,7 @@
 
 use carbyne_atoms::{
     Arch, Atom, AtomKind, AtomOp, AtomOperand, AtomTable, Elem, Extent, OperandAccess, Part,
-    Template,
+    SyncForm, Template,
 };
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::layout::Layout;
@@ -168,8 +168,9 @@ fn template_defects(atom: &Atom, say: &mut dyn FnMut(&str)) {
         let operand = atom.operand(name);
         let map = matches!(atom.extent, Extent::Box(_))
             && operand.is_some_and(|o| o.memory == [Memory::Gl]);
-        // The address in another block is computed first.
-        if operand.is_none() || map || atom.number("rank").is_some() {
+        // The address in another block, or one that depends on a register, is computed first.
+        let form = SyncForm::of(atom);
+        if operand.is_none() || map || form.remote || form.after {
             continue;
         }
         let opens = i > 0 && matches!(parts[i - 1], Part::Text(t) if t.ends_with('['));
@@ -303,7 +304,9 @@ fn op_defects(atom: &Atom, operand: &AtomOperand, say: &mut dyn FnMut(&str)) {
         }
         AtomOp::Init | AtomOp::Elect => {}
         AtomOp::Sync(_) | AtomOp::Barrier(_) => {
-            if operand.name != "B" || operand.elem != Elem::Scalar(Scalar::Mbarrier) {
+            let is_register = operand.name == "X" && SyncForm::of(atom).after;
+            let is_mbarrier = operand.name == "B" && operand.elem == Elem::Scalar(Scalar::Mbarrier);
+            if !is_mbarrier && !is_register {
                 say("the operand of a synchronization is no mbarrier");
             }
         }

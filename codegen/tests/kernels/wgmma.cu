@@ -48,7 +48,7 @@ wgmma(
   __nv_bfloat16* Bs = reinterpret_cast<__nv_bfloat16*>(smem);  // line 18
   #pragma unroll
   for (int s = 0; s < 2; s += 1) {  // line 19
-    // line 20: Move (a view of %B) -> (a view of %Bs)
+    // line 20: Move (view of %B) -> (view of %Bs)
     // line 21: cp.async.ca.b32
     asm volatile(
         "cp.async.ca.shared.global [%0], [%1], 4;\n"
