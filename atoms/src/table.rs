@@ -345,10 +345,11 @@ impl SyncForm {
         SyncForm { remote, after: sync.after.is_some() }
     }
 
-    /// The form that an atom implements.
+    /// The form of a synchronization statement that an atom implements.
     pub fn of(atom: &Atom) -> Self {
         let is_register = |o: &AtomOperand| o.memory.iter().all(|m| m.is_per_thread());
-        let after = atom.operands.iter().any(is_register);
+        let is_sync = matches!(atom.op, AtomOp::Sync(_));
+        let after = is_sync && atom.operands.iter().any(is_register);
         SyncForm { remote: atom.number("rank").is_some(), after }
     }
 }
