@@ -1,11 +1,11 @@
 //! Checks the accesses to one register of one thread that asynchronous MatMuls (`wgmma`) also use.
 //!
-//! An ordinary instruction may not access a register that a pending MatMul writes or reads (PTX ISA,
-//! Asynchronous Warpgroup Level Matrix Instructions: wgmma.wait_group). A MatMul may use a register
-//! that an ordinary instruction has accessed only after a `wgmma.fence`. It may use a register that
-//! another pending MatMul writes only if both accumulators have the same shape. The synchronization
-//! checker, and not this file, refuses a MatMul that reads such a register as A, or that writes the
-//! A of a pending MatMul.
+//! An ordinary instruction may not access a register that a pending MatMul writes or reads (PTX
+//! ISA, Asynchronous Warpgroup Level Matrix Instructions: wgmma.wait_group). A MatMul may use a
+//! register that an ordinary instruction has accessed only after a `wgmma.fence`. It may use a
+//! register that another pending MatMul writes only if both accumulators have the same shape. The
+//! synchronization checker, and not this file, refuses a MatMul that reads such a register as A, or
+//! that writes the A of a pending MatMul.
 
 use super::async_matmul::Flights;
 use super::clock::Who;
