@@ -75,7 +75,7 @@ impl Lowering<'_> {
             let value = self.natural(*definition)?;
             let name = self.namer.admit(&self.p.arena.var_info(var).name, "i");
             self.bind(var, &name, value.wide);
-            // All lanes of the warp must be there. In a loop, each iteration would exchange the number.
+            // All lanes of the warp must be there; in a loop, each iteration would exchange it.
             let is_once = self.outers.is_empty() && self.diverged == 0;
             let whole = is_once && executors.fills(WARP as i64);
             let expr = match whole && !value.wide && self.uniform.contains(&var) {

@@ -48,7 +48,8 @@ pub(super) struct Lowering<'p> {
     pub(super) counters: HashMap<VarId, String>,
     /// Coordinates that are printed as uniform in each warp.
     pub(super) uniform: HashSet<VarId>,
-    /// The number of conditions and loops around the current statement at which threads may diverge.
+    /// The number of conditions and loops around the current statement at which lanes of a warp may
+    /// diverge.
     pub(super) diverged: usize,
     /// The sets of threads at named barriers, in order of first appearance.
     pub(super) barriers: Vec<Vec<i64>>,
