@@ -613,8 +613,8 @@ pub(crate) fn wrong_element(
     let mut d = Diagnostic::new(Code::WrongElement, span, message).label(format!("{by}: {label}"));
     d = d.help(match writer {
         _ if beyond.is_some() => {
-            "cast to a type that can hold the number, scale the number before \
-                                  the cast, or also write the cast in `means`"
+            "cast to a type that can hold the number, scale the number before the cast, or also \
+             write the cast in `means`"
                 .to_owned()
         }
         Some((_, at)) => format!(

@@ -310,16 +310,7 @@ impl Runner<'_> {
         let mut values = vec![0i64; if uniform { 0 } else { kernel.n_threads }];
         self.serial = self.serial.wrapping_add(1);
         for thread in mask.threads() {
-            let mut who = self.who(thread / 32, site);
-            who.thread = thread as u16;
-            let at = self.base(view, thread, site)?.at;
-            let value = match self.blocks[self.rank].read(view, at, thread, &who) {
-                Ok(value) => value,
-                Err(f) => {
-                    let access = ElementAccess { view: index, at, write: false, thread };
-                    return errors::failed(kernel, self.env.block, &who, &access, &f);
-                }
-            };
+            let (at, value) = self.read_first(index, site, thread)?;
             // An integer that does not fit is refused as an index at its use.
             let value = i64::try_from(decode_int(view.scalar, value.bits)).unwrap_or(i64::MAX);
             // Integers that an earlier kernel wrote are not checked yet.
@@ -351,5 +342,26 @@ impl Runner<'_> {
             true => LoopValue::Uniform(0),
             false => LoopValue::ByThread(values),
         })
+    }
+
+    /// Reads the first element of a view for a thread. Returns its offset and value.
+    pub(super) fn read_first(
+        &mut self,
+        index: usize,
+        site: u32,
+        thread: usize,
+    ) -> Checked<(i64, Value)> {
+        let kernel = self.kernel;
+        let view = &kernel.views[index];
+        let mut who = self.who(thread / 32, site);
+        who.thread = thread as u16;
+        let at = self.base(view, thread, site)?.at;
+        match self.blocks[self.rank].read(view, at, thread, &who) {
+            Ok(value) => Ok((at, value)),
+            Err(f) => {
+                let access = ElementAccess { view: index, at, write: false, thread };
+                errors::failed(kernel, self.env.block, &who, &access, &f)
+            }
+        }
     }
 }

@@ -92,18 +92,7 @@ impl Runner<'_> {
 
     /// Reads the register of `after=`.
     fn reads_register(&mut self, index: usize, site: u32, active: &Mask) -> Checked<()> {
-        let kernel = self.kernel;
-        let view = &kernel.views[index];
-        for thread in active.threads() {
-            let mut who = self.who(thread / 32, site);
-            who.thread = thread as u16;
-            let at = self.base(view, thread, site)?.at;
-            if let Err(f) = self.blocks[self.rank].read(view, at, thread, &who) {
-                let access = ElementAccess { view: index, at, write: false, thread };
-                return errors::failed(kernel, self.env.block, &who, &access, &f);
-            }
-        }
-        Ok(())
+        active.threads().try_for_each(|thread| self.read_first(index, site, thread).map(|_| ()))
     }
 
     fn wait_for_copies(&mut self, sync: &SyncNode, active: &Mask) -> Checked<()> {
