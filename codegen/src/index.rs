@@ -81,6 +81,11 @@ impl<'p> Indices<'p> {
         self.variables.get(&var).map(|printed| printed.expr.clone())
     }
 
+    /// The printed form of a counter.
+    pub(crate) fn counter(&self, var: VarId) -> Option<Expr> {
+        self.counters.get(&var).map(|printed| printed.expr.clone())
+    }
+
     /// Whether the variable has a name.
     pub(crate) fn is_bound(&self, var: VarId) -> bool {
         self.variables.contains_key(&var)

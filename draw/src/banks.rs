@@ -13,6 +13,7 @@ use crate::error::DrawError;
 use crate::field::{Field, extents, flat_coordinate, join};
 use crate::picture::{Cell, Fill, Panel, Picture, bounded};
 use carbyne_atoms::BANKS;
+use carbyne_ir::diag::count;
 use carbyne_ir::layout::Layout;
 
 /// Lanes of a warp.
@@ -55,7 +56,7 @@ pub fn banks(field: &Field, bytes: i64, lanes: Option<&Layout>) -> Result<Pictur
         "a warp accesses {bytes} bytes per lane of a tile of {}-bit elements: {} of up to {} \
          lanes; {} banks of {} bytes",
         field.bits,
-        plural(access.starts.len().div_ceil(BANKS.lanes_per_phase(bytes)), "phase"),
+        count(access.starts.len().div_ceil(BANKS.lanes_per_phase(bytes)), "phase"),
         BANKS.lanes_per_phase(bytes),
         BANKS.n,
         BANKS.bytes
@@ -90,8 +91,8 @@ pub fn banks(field: &Field, bytes: i64, lanes: Option<&Layout>) -> Result<Pictur
         notes.push(format!(
             "{}{} for {}, {worst}",
             side_name(field, *side),
-            plural(total as usize, "wavefront"),
-            plural(n_phases, "phase")
+            count(total as usize, "wavefront"),
+            count(n_phases, "phase")
         ));
     }
     Ok(Picture { title: field.notation(), notes, lines })
@@ -104,10 +105,6 @@ fn side_name(field: &Field, swizzled: bool) -> String {
         (_, false) => "without swizzle: ".to_owned(),
         (_, true) => format!("{}: ", field.swizzle()),
     }
-}
-
-fn plural(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 fn access(

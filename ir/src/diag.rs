@@ -458,6 +458,11 @@ pub(crate) fn apart(a: &str, b: &str) -> (usize, usize) {
     (strsim::osa_distance(&low_a, &low_b), strsim::osa_distance(a, b))
 }
 
+/// A number with its noun: `1 mode`, `2 modes`.
+pub fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// The known word that differs from `word` in at most two letters and in less than half of its
 /// letters: probably the intended word.
 #[cfg(feature = "text")]

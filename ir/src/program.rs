@@ -682,7 +682,7 @@ pub enum StmtKind {
         /// Exclusive bound.
         end: Dim,
         /// Further conditions of an iteration.
-        also: Vec<(Dim, CmpOp, Dim)>,
+        also: Vec<Condition>,
         /// Positive step.
         step: i64,
         /// How the loop is unrolled.
@@ -696,7 +696,7 @@ pub enum StmtKind {
     /// A condition with its two branches.
     If {
         /// The comparisons, all of which must hold.
-        cond: Vec<(Dim, CmpOp, Dim)>,
+        cond: Vec<Condition>,
         /// The branch executed if all hold.
         then: Vec<Stmt>,
         /// The branch executed if one of them does not hold.
@@ -706,6 +706,14 @@ pub enum StmtKind {
     Barrier(Option<ThreadsId>),
     /// Another synchronization statement.
     Sync(Sync),
+}
+
+/// A comparison of two indices.
+pub type Condition = (Dim, CmpOp, Dim);
+
+/// Both sides of each comparison, in the order of the text.
+pub fn sides(conditions: &[Condition]) -> impl Iterator<Item = Dim> + '_ {
+    conditions.iter().flat_map(|(lhs, _, rhs)| [*lhs, *rhs])
 }
 
 /// A synchronization statement. [`ast::SyncOp::signature`] describes its operands.
@@ -855,11 +863,16 @@ impl Program {
     pub fn scalar_of(&self, t: TensorId) -> Scalar {
         self.buffer_of(t).scalar
     }
-    /// `%As`, or a description for an operand written in place.
+    /// `%As`, or a description for an operand written in place: `a view of %A`.
     pub fn tensor_name(&self, t: TensorId) -> String {
+        let article = if self.tensors[t].name.is_some() { "" } else { "a " };
+        format!("{article}{}", self.tensor_title(t))
+    }
+    /// [`Program::tensor_name`] without an article, for lists: `view of %A`.
+    pub fn tensor_title(&self, t: TensorId) -> String {
         match &self.tensors[t].name {
             Some(n) => format!("%{n}"),
-            None => format!("a view of %{}", self.buffer_of(t).name),
+            None => format!("view of %{}", self.buffer_of(t).name),
         }
     }
     /// The value of an index for a thread, with loop variables and block indices at their first
@@ -913,6 +926,13 @@ impl Tensor {
     /// All levels as one layout, outermost modes first; rank 0 for a scalar.
     pub fn concat(&self) -> Layout<Dim> {
         concat_levels(&self.levels)
+    }
+    /// The indices that select the elements of the view: its offset, its bounds, its block of the
+    /// cluster and its coordinates in a tensor map.
+    pub fn indices(&self) -> impl Iterator<Item = Dim> + '_ {
+        let bounds = self.bounds.iter().flat_map(|b| [b.offset, b.extent]);
+        let map = self.map.iter().flat_map(|m| m.at.iter().flatten().copied());
+        [self.offset].into_iter().chain(bounds).chain(self.peer).chain(map)
     }
 }
 

@@ -22,8 +22,7 @@ use crate::plan::Plan;
 use crate::threads::Mask;
 use crate::value::Value;
 use carbyne_ir::ast::CmpOp;
-use carbyne_ir::expr::Dim;
-use carbyne_ir::program::{SpecId, Stmt, StmtKind};
+use carbyne_ir::program::{Condition, SpecId, Stmt, StmtKind};
 use cells::{Mine, Touched};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -299,12 +298,7 @@ impl<'p, 'a> Walker<'p, 'a> {
     }
 
     /// The threads for which a condition holds.
-    fn holding(
-        &self,
-        cond: &[(Dim, CmpOp, Dim)],
-        env: &Env,
-        mask: &Mask,
-    ) -> Result<Mask, Unwalked> {
+    fn holding(&self, cond: &[Condition], env: &Env, mask: &Mask) -> Result<Mask, Unwalked> {
         let mut yes = *mask;
         for (a, op, b) in cond {
             let (a, b) = (self.exprs.value(*a, env), self.exprs.value(*b, env));

@@ -10,7 +10,7 @@ use crate::plan::{How, LeafPlan, Plan, Space};
 use crate::trip_counts::{TripCounts, is_of_block};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtId, StmtKind, VarKind};
+use carbyne_ir::program::{Program, SpecId, Stmt, StmtId, StmtKind, VarKind, sides};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{HashMap, HashSet};
 
@@ -200,12 +200,11 @@ impl<'p, 'a> Finder<'p, 'a> {
                     Ok(n) => vec![n],
                     Err(_) => vec![start, end],
                 };
-                reads.dims.extend(also.iter().flat_map(|(a, _, b)| [*a, *b]));
+                reads.dims.extend(sides(also));
             }
             StmtKind::If { cond, .. } => {
                 let cond = self.trip_counts.condition_of(stmt, cond);
-                let both = cond.iter().flat_map(|(a, _, b)| [*a, *b]);
-                self.bounds.insert(stmt.id, both.collect());
+                self.bounds.insert(stmt.id, sides(cond).collect());
                 // Sides of a comparison that differ by the same amount compare alike.
                 for (a, _, b) in cond {
                     if self.trip_counts.is_number(*b) {

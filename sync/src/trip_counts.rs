@@ -17,7 +17,7 @@ use carbyne_ir::expr::prove::Assumptions;
 use carbyne_ir::expr::quotients::is_natural;
 use carbyne_ir::expr::{Dim, ExprArena, ExprId, VarId, VarInfo};
 use carbyne_ir::program::walk::Step;
-use carbyne_ir::program::{Program, SpecId, Stmt, StmtId, StmtKind, VarKind};
+use carbyne_ir::program::{Condition, Program, SpecId, Stmt, StmtId, StmtKind, VarKind};
 use rustc_hash::FxHashMap;
 
 /// A trip count that is treated as a free number.
@@ -41,8 +41,6 @@ pub(crate) struct TripCounts {
     variables: FxHashMap<VarId, Option<Dim>>,
     pub(crate) numbers: Vec<Number>,
 }
-
-type Condition = (Dim, CmpOp, Dim);
 
 /// The distance from start to end of a loop, its step and its trip count.
 struct Room {

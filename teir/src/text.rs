@@ -13,6 +13,7 @@
 
 use crate::record::{Axis, Operation, Primitives, Schedule};
 use crate::violation::{Code, MAX_VIOLATIONS, Place, Violation, Violations, quoted};
+use carbyne_ir::diag::count;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::str::FromStr;
@@ -44,7 +45,7 @@ fn read<T: FromStr<Err = String>>(word: &str, place: Place, what: &str) -> Resul
 
 fn axis(words: &[&str], place: Place) -> Result<Axis, Violation> {
     let &[dim, exec, size, in0, in1, out] = words else {
-        let found = format!("{} word{}", words.len(), if words.len() == 1 { "" } else { "s" });
+        let found = count(words.len(), "word");
         let wanted = "a primitive and its name, or an axis: role, execution, size, three strides";
         let help = "write an axis as `M shared 4 1024 0 1024`";
         return Err(Violation::new(Code::Syntax, place, found, wanted, help));

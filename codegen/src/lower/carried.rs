@@ -22,7 +22,7 @@ use crate::cpp::ast::{Assign, Binary, Expr, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};
 use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
-use carbyne_ir::program::{self, TensorId};
+use carbyne_ir::program::{self, TensorId, sides};
 use std::collections::HashSet;
 use std::iter::StepBy;
 use std::ops::Range;
@@ -457,38 +457,27 @@ impl Lowering<'_> {
     fn dims_of(&self, stmts: &[program::Stmt]) -> Vec<Dim> {
         let p = self.p;
         let mut dims = vec![];
-        let tensor = |t: TensorId, dims: &mut Vec<Dim>| {
-            let t = &p.tensors[t];
-            dims.push(t.offset);
-            dims.extend(t.bounds.iter().flat_map(|b| [b.offset, b.extent]));
-            dims.extend(t.peer);
-            dims.extend(t.map.iter().flat_map(|m| m.at.iter().flatten()).copied());
-        };
+        let tensor = |t: TensorId| p.tensors[t].indices();
         for stmt in p.walk(stmts).stmts() {
             match &stmt.kind {
                 program::StmtKind::Spec(id) => {
                     let spec = &p.specs[*id];
                     dims.extend(spec.exec.map(|e| p.threads[e.threads].offset));
-                    for t in
-                        spec.input_tensors().chain(spec.outputs.iter().copied()).chain(spec.bar)
-                    {
-                        tensor(t, &mut dims);
-                    }
+                    let operands = spec.input_tensors().chain(spec.outputs.iter().copied());
+                    dims.extend(operands.chain(spec.bar).flat_map(tensor));
                     dims.extend(spec.multicast.iter().chain(&spec.valid));
                 }
                 program::StmtKind::For { start, end, also, .. } => {
                     dims.extend([*start, *end]);
-                    dims.extend(also.iter().flat_map(|(a, _, b)| [*a, *b]));
+                    dims.extend(sides(also));
                 }
                 program::StmtKind::Step { value, .. } => dims.push(*value),
-                program::StmtKind::If { cond, .. } => {
-                    dims.extend(cond.iter().flat_map(|(a, _, b)| [*a, *b]));
-                }
+                program::StmtKind::If { cond, .. } => dims.extend(sides(cond)),
                 program::StmtKind::Sync(sync) => {
-                    sync.tensor.into_iter().for_each(|t| tensor(t, &mut dims));
+                    dims.extend(sync.tensor.into_iter().flat_map(tensor));
                     dims.extend(sync.number);
                 }
-                program::StmtKind::Element { tensor: t, .. } => tensor(*t, &mut dims),
+                program::StmtKind::Element { tensor: t, .. } => dims.extend(tensor(*t)),
                 program::StmtKind::Indices(_)
                 | program::StmtKind::Allocate(_)
                 | program::StmtKind::Barrier(_) => {}

@@ -7,6 +7,7 @@
 
 use super::guards::Executors;
 use super::state::Lowering;
+use super::sync::WARP;
 use crate::Fallible;
 use crate::cpp::ast::{self, Assign, Binary, Expr, Stmt, Type};
 use crate::errors;
@@ -15,9 +16,6 @@ use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::program::{SpecId, StmtKind, TensorId, VarKind};
 use std::collections::HashSet;
-
-/// The number of threads of a warp.
-const WARP: usize = 32;
 
 impl Lowering<'_> {
     /// The expression with signed variables only.
@@ -48,8 +46,9 @@ impl Lowering<'_> {
             Some(VarKind::Index(definition)) => {
                 let values = p.by_threads(*definition, n as i64);
                 values.is_some_and(|all| {
-                    let mut warps = all.chunks(WARP);
-                    warps.all(|warp| warp.len() == WARP && warp.iter().all(|v| *v == warp[0]))
+                    let mut warps = all.chunks(WARP as usize);
+                    let is_whole = |warp: &[i64]| warp.len() as i64 == WARP;
+                    warps.all(|warp| is_whole(warp) && warp.iter().all(|v| *v == warp[0]))
                 })
             }
             _ => false,
@@ -77,7 +76,7 @@ impl Lowering<'_> {
             self.bind(var, &name, value.wide);
             // All lanes of the warp must be there; in a loop, each iteration would exchange it.
             let is_once = self.outers.is_empty() && self.diverged == 0;
-            let whole = is_once && executors.fills(WARP as i64);
+            let whole = is_once && executors.fills(WARP);
             let expr = match whole && !value.wide && self.uniform.contains(&var) {
                 true => {
                     let all = Expr::Literal("0xffffffffu".to_owned());
@@ -130,8 +129,8 @@ impl Lowering<'_> {
         }
         let comment = super::stmts::line_comment(line, "");
         if counter != var {
-            let name = self.counters.get(&counter).cloned().unwrap_or_default();
-            let to = Expr::name(name);
+            let to = self.indices.counter(counter);
+            let to = to.ok_or_else(|| errors::undeclared("a counter"))?;
             let kind = ast::StmtKind::Assign { to, op: Assign::Set, value };
             return Ok(vec![Stmt { comment, ..Stmt::new(kind) }]);
         }
@@ -141,7 +140,6 @@ impl Lowering<'_> {
             self.indices.bind_counter(*var, name.clone());
             self.definitions.bind_counter(*var, name.clone());
         }
-        self.counters.insert(counter, name.clone());
         let stmt = Stmt::variable(Type::named("int"), name, value);
         Ok(vec![Stmt { comment, ..stmt }])
     }

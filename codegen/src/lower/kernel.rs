@@ -176,7 +176,6 @@ fn lowered(
         namer: Namer::default(),
         indices: Indices::new(&program.arena),
         definitions: Indices::new(&program.arena),
-        counters: HashMap::new(),
         uniform: HashSet::new(),
         diverged: 0,
         buffers: HashMap::new(),

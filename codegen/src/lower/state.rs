@@ -44,12 +44,9 @@ pub(super) struct Lowering<'p> {
     /// The parameters for tensor maps.
     pub(super) maps: HashMap<MapId, String>,
     pub(super) arena: Arena,
-    /// The names of counters, by the variables of their declarations.
-    pub(super) counters: HashMap<VarId, String>,
     /// Coordinates that are printed as uniform in each warp.
     pub(super) uniform: HashSet<VarId>,
-    /// The number of conditions and loops around the current statement at which lanes of a warp may
-    /// diverge.
+    /// The number of conditions around the current statement at which lanes of a warp may diverge.
     pub(super) diverged: usize,
     /// The sets of threads at named barriers, in order of first appearance.
     pub(super) barriers: Vec<Vec<i64>>,

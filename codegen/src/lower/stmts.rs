@@ -5,14 +5,15 @@
 use super::carried::Carried;
 use super::guards::Executors;
 use super::state::Lowering;
+use super::sync::WARP;
 use crate::cpp::ast::{Binary, Comment, Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};
-use carbyne_ir::ast::{CmpOp, Unroll};
+use carbyne_ir::ast::Unroll;
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
-use carbyne_ir::program::{self, Exec, Operand, SpecId, ThreadsId};
+use carbyne_ir::program::{self, Condition, Exec, Operand, SpecId, ThreadsId, sides};
 
 /// The pragma of a loop that the compiler must not unroll.
 pub(super) const NOT_UNROLLED: &str = "pragma unroll 1";
@@ -84,15 +85,10 @@ impl Lowering<'_> {
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
-                let sides = also.iter().flat_map(|(a, _, b)| [*a, *b]);
-                let also_dims: Vec<Dim> = [first, *end].into_iter().chain(sides).collect();
                 let also = self.conditions(also)?;
                 let stmts = body;
                 let places = if written_out { vec![] } else { self.fix(&[*var], body) };
-                let parts = self.parts_warps(also_dims.into_iter());
-                self.diverged += usize::from(parts);
                 let mut lines = self.stmts(body, executors);
-                self.diverged -= usize::from(parts);
                 let mut body = self.fixed(places)?;
                 body.append(&mut lines);
                 self.namer.close();
@@ -129,9 +125,8 @@ impl Lowering<'_> {
                 Ok(out)
             }
             K::If { cond, then, otherwise } => {
-                let sides = cond.iter().flat_map(|(a, _, b)| [*a, *b]);
+                let parts = self.parts_warps(cond);
                 let cond = self.conditions(cond)?.unwrap_or(Expr::name("true"));
-                let parts = self.parts_warps(sides);
                 self.diverged += usize::from(parts);
                 let then = self.scope(then, executors);
                 let otherwise = self.scope(otherwise, executors);
@@ -143,16 +138,16 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether lanes of a warp may have different values of these bounds or sides of comparisons.
-    fn parts_warps(&self, dims: impl Iterator<Item = Dim>) -> bool {
-        let warps: Vec<Vec<i64>> =
-            (0..MAX_BLOCK_THREADS / 32).map(|w| (w * 32..w * 32 + 32).collect()).collect();
-        let mut dims = dims.filter(|dim| self.p.thread_dependent(*dim));
+    /// Whether lanes of a warp may have different sides of these comparisons.
+    fn parts_warps(&self, cond: &[Condition]) -> bool {
+        let warps = (0..MAX_BLOCK_THREADS).step_by(WARP as usize);
+        let warps: Vec<Vec<i64>> = warps.map(|w| (w..w + WARP).collect()).collect();
+        let mut dims = sides(cond).filter(|dim| self.p.thread_dependent(*dim));
         dims.any(|dim| !self.p.same_in_groups(dim, &warps))
     }
 
     /// `a < b && c < d`; none without conditions.
-    fn conditions(&mut self, all: &[(Dim, CmpOp, Dim)]) -> Fallible<Option<Expr>> {
+    fn conditions(&mut self, all: &[Condition]) -> Fallible<Option<Expr>> {
         let mut joined: Option<Expr> = None;
         for &(a, op, b) in all {
             let one = self.compare(a, op, b)?;
@@ -266,16 +261,15 @@ impl Lowering<'_> {
     /// `Move (%A) -> (%As)`
     pub(super) fn describe(&self, id: SpecId) -> String {
         let spec = &self.p.specs[id];
-        let name = |t| self.p.tensor_name(t).trim_start_matches("a ").to_owned();
         let inputs: Vec<String> = spec
             .inputs
             .iter()
             .map(|o| match o {
-                Operand::Tensor(t) => name(*t),
+                Operand::Tensor(t) => self.p.tensor_title(*t),
                 Operand::Number(n) => n.to_string(),
             })
             .collect();
-        let outputs: Vec<String> = spec.outputs.iter().map(|t| name(*t)).collect();
+        let outputs: Vec<String> = spec.outputs.iter().map(|t| self.p.tensor_title(*t)).collect();
         format!("{} ({}) -> ({})", spec.kind, inputs.join(", "), outputs.join(", "))
     }
 }

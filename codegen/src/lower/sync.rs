@@ -20,7 +20,7 @@ use carbyne_ir::program::{Sync, ThreadsId};
 use carbyne_ir::span::Span;
 
 /// The threads of a warp.
-const WARP: i64 = 32;
+pub(super) const WARP: i64 = 32;
 
 impl Lowering<'_> {
     /// The statements of a synchronization: one for each mbarrier of its view.

@@ -3,10 +3,12 @@
 
 use crate::schedule::{clusters, consumers};
 use crate::solve::ops;
-use carbyne_ir::ast::{CmpOp, SpecKind};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{BufferId, Program, Spec, SpecId, Stmt, StmtKind, TensorId, ThreadsId};
+use carbyne_ir::program::{
+    BufferId, Condition, Program, Spec, SpecId, Stmt, StmtKind, TensorId, ThreadsId,
+};
 use num_integer::gcd;
 use std::collections::{BTreeMap, HashMap};
 
@@ -217,13 +219,13 @@ impl Walk<'_> {
 
     /// In which part of the turns of one loop around a condition holds; none where more than that
     /// loop tells.
-    fn held(&self, cond: &[(Dim, CmpOp, Dim)]) -> Option<f64> {
+    fn held(&self, cond: &[Condition]) -> Option<f64> {
         let (&(var, trips, _), &(start, step)) = self.loops.iter().zip(&self.ranges).next_back()?;
         let start = start.as_const()?;
         let of_turn = |turn: i64| {
             let value = turn.checked_mul(step)?.checked_add(start)?;
             let of = |d: Dim| self.p.arena.eval(d, &|v| (v == var).then_some(value)).ok();
-            let holds = |(a, op, b): &(Dim, CmpOp, Dim)| Some(op.holds(of(*a)?, of(*b)?));
+            let holds = |(a, op, b): &Condition| Some(op.holds(of(*a)?, of(*b)?));
             cond.iter().try_fold(true, |all, c| Some(all & holds(c)?))
         };
         let seen = trips.clamp(0, MOST_TURNS);

@@ -6,10 +6,9 @@
 
 use super::facts::Facts;
 use crate::solve::ops::WARP;
-use carbyne_ir::ast::CmpOp;
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::program::{BufferId, Program, SpecId, TensorId, ThreadsId, VarKind};
+use carbyne_ir::program::{BufferId, Condition, Program, SpecId, TensorId, ThreadsId, VarKind};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -476,7 +475,7 @@ pub(super) fn members(p: &Program, id: ThreadsId, env: &HashMap<VarId, i64>) -> 
 /// none.
 pub(super) fn holds(
     p: &Program,
-    cond: &[(Dim, CmpOp, Dim)],
+    cond: &[Condition],
     env: &HashMap<VarId, i64>,
     thread: Option<u32>,
 ) -> Option<bool> {
@@ -486,15 +485,7 @@ pub(super) fn holds(
             all = None;
             continue;
         };
-        let one = match op {
-            CmpOp::Lt => a < b,
-            CmpOp::Le => a <= b,
-            CmpOp::Gt => a > b,
-            CmpOp::Ge => a >= b,
-            CmpOp::Eq => a == b,
-            CmpOp::Ne => a != b,
-        };
-        if !one {
+        if !op.holds(a, b) {
             return Some(false);
         }
     }

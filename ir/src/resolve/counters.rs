@@ -10,14 +10,15 @@
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, CmpOp};
+use crate::ast;
 use crate::diag::{Code, Diagnostic};
 use crate::expr::{Dim, VarId, VarInfo};
 use crate::limits::MAX_COUNTER;
 use crate::program::walk::Step;
-use crate::program::{Program, SpecId, StmtKind, Tensor, Threads, VarKind};
+use crate::program::{Program, SpecId, StmtKind, VarKind, sides};
 use crate::span::Span;
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 /// A counter in scope.
 pub(super) struct Counter {
@@ -212,11 +213,16 @@ impl Resolver {
     }
 
     /// Refuses expressions that use an earlier value of a counter.
-    pub(super) fn is_current(&self, dims: &[Dim], of: &str, span: Span) -> Fallible<()> {
+    pub(super) fn is_current(
+        &self,
+        dims: impl Iterator<Item = Dim>,
+        of: impl fmt::Display,
+        span: Span,
+    ) -> Fallible<()> {
         if self.counters.is_empty() {
             return Ok(());
         }
-        for var in dims.iter().flat_map(|dim| self.p.vars_in(*dim)) {
+        for var in dims.flat_map(|dim| self.p.vars_in(dim)) {
             let Some(VarKind::Counter(id)) = self.p.vars.get(&var) else { continue };
             let Some(counter) = self.counters.iter().find(|c| c.id == *id) else { continue };
             if counter.current == var {
@@ -234,23 +240,6 @@ impl Resolver {
             );
         }
         Ok(())
-    }
-
-    /// [`Resolver::is_current`] for a named tensor.
-    pub(super) fn is_current_tensor(&self, of: &Tensor, name: &str, span: Span) -> Fallible<()> {
-        if self.counters.is_empty() {
-            return Ok(());
-        }
-        let mut dims = vec![of.offset];
-        dims.extend(of.peer);
-        dims.extend(of.bounds.iter().flat_map(|b| [b.offset, b.extent]));
-        dims.extend(of.map.iter().flat_map(|m| m.at.iter().flatten().copied()));
-        self.is_current(&dims, &format!("%{name}"), span)
-    }
-
-    /// [`Resolver::is_current`] for a named tensor of threads.
-    pub(super) fn are_current_threads(&self, of: &Threads, name: &str, span: Span) -> Fallible<()> {
-        self.is_current(&[of.offset, of.own_number], &format!("#{name}"), span)
     }
 }
 
@@ -292,12 +281,11 @@ fn steps_of(p: &Program, kernel: SpecId) -> Vec<(VarId, Vec<VarId>)> {
         let StmtKind::Step { counter, value, .. } = &stmt.kind else { continue };
         let around = walk.around().iter().rev().skip(1);
         let inside = around.take_while(|s| !matches!(s.kind, StmtKind::Spec(_)));
-        let sides = |conditions: &[(Dim, CmpOp, Dim)]| -> Vec<Dim> {
-            conditions.iter().flat_map(|(a, _, b)| [*a, *b]).collect()
-        };
         let deciding = inside.flat_map(|s| match &s.kind {
-            StmtKind::For { start, end, also, .. } => [vec![*start, *end], sides(also)].concat(),
-            StmtKind::If { cond, .. } => sides(cond),
+            StmtKind::For { start, end, also, .. } => {
+                [*start, *end].into_iter().chain(sides(also)).collect()
+            }
+            StmtKind::If { cond, .. } => sides(cond).collect(),
             _ => vec![],
         });
         let vars = deciding.chain([*value]).flat_map(|dim| p.vars_in(dim)).collect();

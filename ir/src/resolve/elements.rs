@@ -4,10 +4,9 @@
 
 use super::ranges_and_gathers::is_of_integers;
 use super::scope::{Binding, Sigil};
-use super::tensors::count;
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, CmpOp, Elements};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, count};
 use crate::expr::{Dim, VarInfo};
 use crate::layout::Layout;
 use crate::leaf::Leaf;

@@ -50,7 +50,7 @@ impl Resolver {
         match &e.kind {
             ExprKind::Int(v) => Ok(Dim::Const(*v)),
             ExprKind::Name(n) => match self.scopes.get(Sigil::Index, n) {
-                Some(Binding::Index(d)) => self.is_current(&[d], n, e.span).map(|()| d),
+                Some(Binding::Index(d)) => self.is_current([d].into_iter(), n, e.span).map(|()| d),
                 Some(Binding::Constant(i)) => self.constants.integer(i, n, e.span),
                 Some(_) => Err(Box::new(self.silent(e.span))),
                 None if matches!(n.as_str(), "inf" | "nan") => Err(no_integer(e.span, n)),

@@ -5,10 +5,9 @@
 //! error in a body; a `means` block takes any value (`means/mod.rs`).
 
 use super::exprs::{overflow, refused};
-use super::tensors::count;
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, Expr, View};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, count};
 use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::leaf::Leaf;

@@ -3,10 +3,10 @@
 //! `.iota`, whose elements are the coordinates of a tensor along a mode.
 
 use super::exprs::{overflow, refused};
-use super::tensors::{count, replace_outermost};
+use super::tensors::replace_outermost;
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, Expr};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, count};
 use crate::expr::Dim;
 use crate::layout::{Layout, LayoutError};
 use crate::leaf::Leaf;

@@ -18,7 +18,7 @@ use crate::ast::{
     self, AttrValue, Call, Def, Expr, ExprKind, Given, Name, Operand, ResultType, SpecKind,
     Substitution, TensorExpr, TypeAttr, Unfit, View,
 };
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{Code, Diagnostic, count, nearest};
 use crate::expr::Dim;
 use crate::limits::{
     MAX_CALLS, MAX_EXPR_OPERATORS, MAX_NESTING, MAX_STRATEGY_STMTS, MAX_WRITTEN_OUT,
@@ -87,13 +87,6 @@ pub(super) fn no_type(name: &Name, span: Span) -> Diagnostic {
     Diagnostic::new(Code::SubSpec, span, format!("`{}` is not a scalar type", name.text))
         .label("not a type parameter of the enclosing sub-spec, either")
         .help("write a scalar type, or declare the parameter: `def @f[T:type]`")
-}
-
-fn plural(n: usize, what: &str) -> String {
-    match n {
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
-    }
 }
 
 fn sigil(of: Of) -> Sigil {
@@ -441,7 +434,7 @@ impl Resolver {
         ];
         for (has, given, what) in counts {
             if has != given {
-                let has = plural(has, what);
+                let has = count(has, what);
                 return fail(
                     Diagnostic::new(
                         Code::SubSpec,

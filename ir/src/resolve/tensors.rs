@@ -9,7 +9,7 @@ use super::exprs::{base, overflow, refused};
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{self, Elements, Expr, LayoutExpr, TensorType, Tiler, TypeAttr, ViewOp};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, count};
 use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::leaf::Leaf;
@@ -406,7 +406,8 @@ impl Resolver {
     pub(super) fn tensor_named(&self, name: &str, span: Span) -> Fallible<TensorId> {
         match self.scopes.get(Sigil::Data, name) {
             Some(Binding::Tensor(id)) => {
-                self.is_current_tensor(&self.p.tensors[id], name, span).map(|()| id)
+                let dims = self.p.tensors[id].indices();
+                self.is_current(dims, format_args!("%{name}"), span).map(|()| id)
             }
             Some(_) => Err(Box::new(self.silent(span))),
             None => Err(self.unknown(Sigil::Data, name, span)),
@@ -1277,11 +1278,10 @@ impl Resolver {
                 Diagnostic::new(
                     Code::WrongRank,
                     span,
-                    format!(
-                        "{} for {}",
-                        counted(args.len(), "index", "indices"),
-                        count(rank, "mode")
-                    ),
+                    match args.len() {
+                        1 => format!("1 index for {}", count(rank, "mode")),
+                        n => format!("{n} indices for {}", count(rank, "mode")),
+                    },
                 )
                 .label(match level {
                     Some(level) => format!("the outermost level is {}", level.display_in(cx)),
@@ -1389,15 +1389,6 @@ fn all_levels(t: &mut Tensor) -> impl Iterator<Item = &mut Vec<Layout<Dim>>> {
 /// Replaces or removes the outermost level.
 pub(super) fn replace_outermost(levels: &mut Vec<Layout<Dim>>, by: Option<Layout<Dim>>) {
     levels.splice(0..usize::from(!levels.is_empty()), by);
-}
-
-/// A number with its noun: `1 mode`, `2 modes`.
-pub(super) fn count(n: usize, what: &str) -> String {
-    counted(n, what, &format!("{what}s"))
-}
-
-fn counted(n: usize, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 fn at_err(span: Span) -> impl Fn(&crate::layout::LayoutError) -> Box<Diagnostic> {

@@ -153,7 +153,8 @@ impl Resolver {
         match self.scopes.get(Sigil::Thread, &name.text) {
             Some(Binding::Threads(id)) => {
                 let of = &self.p.threads[id];
-                self.are_current_threads(of, &name.text, name.span).map(|()| id)
+                let (dims, of) = ([of.offset, of.own_number], format_args!("#{}", name.text));
+                self.is_current(dims.into_iter(), of, name.span).map(|()| id)
             }
             Some(_) => Err(Box::new(self.silent(name.span))),
             None => Err(self.unknown(Sigil::Thread, &name.text, name.span)),

@@ -8,10 +8,9 @@
 //! equal meet.
 
 use super::state::{Asked, Verifier};
-use crate::ast::CmpOp;
 use crate::expr::prove::{self, Budget};
 use crate::expr::{Dim, VarId};
-use crate::program::{Fact, Program, differences};
+use crate::program::{Condition, Fact, Program, differences, sides};
 
 /// The maximal number of steps of one proof.
 const MAX_PROOF_STEPS: usize = 10_000;
@@ -29,7 +28,7 @@ pub(super) type Value = (VarId, i64);
 
 impl Asked {
     /// The comparisons over symbols that follow if a condition holds, or if it does not.
-    pub(super) fn of(p: &Program, cond: &[(Dim, CmpOp, Dim)], hold: bool) -> Option<Asked> {
+    pub(super) fn of(p: &Program, cond: &[Condition], hold: bool) -> Option<Asked> {
         let known = |dim: Dim| p.arena.vars_of(dim).iter().all(|v| p.symbols.contains(v));
         let all: Vec<_> = cond.iter().filter(|(a, _, b)| known(*a) && known(*b)).copied().collect();
         // A negated conjunction says nothing about a subset of its comparisons.
@@ -38,8 +37,7 @@ impl Asked {
     }
 
     fn vars(&self, p: &Program) -> Vec<VarId> {
-        let both = |(a, _, b): &(Dim, CmpOp, Dim)| [p.arena.vars_of(*a), p.arena.vars_of(*b)];
-        self.all.iter().flat_map(both).flatten().collect()
+        sides(&self.all).flat_map(|dim| p.arena.vars_of(dim)).collect()
     }
 
     /// Whether it holds for these values; `None` if a value is missing.
@@ -48,7 +46,7 @@ impl Asked {
             return None;
         }
         let side = |dim| p.arena.eval(dim, value).ok();
-        let one = |(a, op, b): &(Dim, CmpOp, Dim)| Some(op.holds(side(*a)?, side(*b)?));
+        let one = |(a, op, b): &Condition| Some(op.holds(side(*a)?, side(*b)?));
         let answers: Option<Vec<bool>> = self.all.iter().map(one).collect();
         Some(answers.is_some_and(|all| all.iter().all(|held| *held) == self.hold))
     }

@@ -68,10 +68,9 @@ mod sync;
 
 pub(crate) use operands::{NAN_OF_FLOATS, no_literal};
 
-use crate::ast::CmpOp;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::expr::Dim;
-use crate::program::{BufferId, Program, SpecId, Stmt, StmtKind};
+use crate::program::{BufferId, Program, SpecId, Stmt, StmtKind, sides};
 use crate::span::Span;
 use state::{Around, Asked, Parting, Questions, Verifier};
 use std::collections::HashSet;
@@ -158,18 +157,15 @@ impl Verifier<'_> {
                 }
                 StmtKind::For { start, end, also, body, .. } => {
                     let mut inner = around.clone();
-                    let also = also.iter().flat_map(|(a, _, b)| [*a, *b]);
-                    let bounds: Vec<Dim> = [*start, *end].into_iter().chain(also).collect();
+                    let bounds = [*start, *end].into_iter().chain(sides(also));
+                    let bounds: Vec<Dim> = bounds.collect();
                     if bounds.iter().any(|dim| self.p.thread_dependent(*dim)) {
                         inner.part(stmt.span, Parting::Bounds(bounds));
                     }
                     self.stmts(body, &mut inner);
                 }
                 StmtKind::If { cond, then, otherwise } => {
-                    let varies = |(a, _, b): &(Dim, CmpOp, Dim)| {
-                        self.p.thread_dependent(*a) || self.p.thread_dependent(*b)
-                    };
-                    let varies = cond.iter().any(varies);
+                    let varies = sides(cond).any(|dim| self.p.thread_dependent(dim));
                     for (side, holds) in [(then, true), (otherwise, false)] {
                         let mut inner = around.clone();
                         inner.asked.extend(Asked::of(self.p, cond, holds));

@@ -6,7 +6,7 @@
 use super::extents::Value;
 use super::state::{Asked, Verifier};
 use crate::ast::{BinaryOp, ExtentRule, Numbers, ReduceOp, SpecKind, UnaryOp};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, count};
 use crate::expr::Dim;
 use crate::program::{Operand, Program, SpecId, TensorId};
 use crate::scalar::Scalar;
@@ -28,15 +28,14 @@ impl Verifier<'_> {
         if let Some(i) = spec.kind.n_inputs()
             && (i, 1) != (n_in, n_out)
         {
-            let plural = |n: usize| if n == 1 { "" } else { "s" };
             self.errors.push(
                 Diagnostic::new(
                     Code::Arity,
                     spec.span,
                     format!(
-                        "{} takes {i} input{} and 1 output, found {n_in} and {n_out}",
+                        "{} takes {} and 1 output, found {n_in} and {n_out}",
                         name(spec.kind),
-                        plural(i)
+                        count(i, "input")
                     ),
                 )
                 .label(format!("{n_in} before `->`, {n_out} after it"))

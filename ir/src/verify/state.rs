@@ -8,11 +8,10 @@
 //! answers about extents over symbols, and two budgets: how many proofs and how many values of
 //! symbols may still be tried.
 
-use crate::ast::CmpOp;
 use crate::diag::Diagnostics;
 use crate::expr::Dim;
 use crate::expr::prove::Assumptions;
-use crate::program::{BufferId, Program, SpecId};
+use crate::program::{BufferId, Condition, Program, SpecId};
 use crate::span::Span;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -59,7 +58,7 @@ pub(super) enum Parting {
     /// The bounds of a loop, and the sides of its further conditions.
     Bounds(Vec<Dim>),
     /// Comparisons that all hold (`true`), or do not all hold (`false`).
-    Answers(Vec<(Dim, CmpOp, Dim)>, bool),
+    Answers(Vec<Condition>, bool),
 }
 
 /// The classes of a block's threads with respect to all enclosing conditions and loops.
@@ -79,7 +78,7 @@ const MAX_LOOKS: usize = 1 << 16;
 /// An enclosing condition over symbols.
 #[derive(Clone)]
 pub(super) struct Asked {
-    pub(super) all: Vec<(Dim, CmpOp, Dim)>,
+    pub(super) all: Vec<Condition>,
     /// Whether all comparisons hold, or not all of them.
     pub(super) hold: bool,
 }

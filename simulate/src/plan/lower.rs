@@ -16,14 +16,14 @@ use crate::state::RegisterPool;
 use carbyne_atoms::bind::{self, Mismatch};
 use carbyne_atoms::smem::{self, Arena};
 use carbyne_atoms::{AtomTable, ErrorBound};
-use carbyne_ir::ast::{CmpOp, ExtentRule, Numbers, SpecKind};
+use carbyne_ir::ast::{ExtentRule, Numbers, SpecKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{
-    BufferId, CastRole, Means, MeansInput, MeansOp, Operand, Program, SpecId, Stmt, StmtKind,
-    TensorId, ThreadsId,
+    BufferId, CastRole, Condition, Means, MeansInput, MeansOp, Operand, Program, SpecId, Stmt,
+    StmtKind, TensorId, ThreadsId,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -317,8 +317,8 @@ impl Lowering<'_, '_> {
         }))
     }
 
-    fn compares(&self, all: &[(Dim, CmpOp, Dim)], span: Span) -> Checked<Vec<Compare>> {
-        let one = |(lhs, op, rhs): &(Dim, CmpOp, Dim)| {
+    fn compares(&self, all: &[Condition], span: Span) -> Checked<Vec<Compare>> {
+        let one = |(lhs, op, rhs): &Condition| {
             let (lhs, rhs) = (self.index(*lhs, span)?, self.index(*rhs, span)?);
             Ok(Compare { lhs, op: *op, rhs })
         };

@@ -2,9 +2,7 @@
 //! specs, barriers and synchronization statements by the other files.
 
 use super::*;
-
-/// A comparison of two expressions.
-type Condition = (Dim, CmpOp, Dim);
+use carbyne_ir::program::Condition;
 
 impl<'p, 'a> Machine<'p, 'a> {
     pub(super) fn groups_of(&mut self, id: ThreadsId, env: &Env, site: u32) -> Goes<Rc<Groups>> {

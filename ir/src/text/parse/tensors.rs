@@ -15,7 +15,7 @@ use crate::ast::{
     Apply, Attr, AttrValue, BinOp, BinaryOp, Expr, ExprKind, Key, Name, ReduceOp, SpecKind,
     TensorExpr, UnaryOp,
 };
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, count};
 use crate::limits::MAX_EXPR_OPERATORS;
 use crate::scalar::Scalar;
 use crate::span::Span;
@@ -228,8 +228,8 @@ impl Operators {
             );
         }
         if args.len() != wanted {
-            let plural = if wanted == 1 { "" } else { "s" };
-            let message = format!("`{word}` takes {wanted} tensor{plural}, found {}", args.len());
+            let tensors = count(wanted, "tensor");
+            let message = format!("`{word}` takes {tensors}, found {}", args.len());
             let help = match kind {
                 SpecKind::Reduction(ReduceOp::And | ReduceOp::Or) if args.len() == 2 => {
                     BOTH.to_owned()
