@@ -6,8 +6,7 @@
 //! `tid`.
 
 use super::guards::Executors;
-use super::state::Lowering;
-use super::sync::WARP;
+use super::state::{Lowering, WARP};
 use crate::Fallible;
 use crate::cpp::ast::{self, Assign, Binary, Expr, Stmt, Type};
 use crate::errors;

@@ -18,6 +18,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::iter::StepBy;
 use std::ops::Range;
 
+/// The number of threads of a warp.
+pub(super) const WARP: i64 = 32;
+
 /// The state of lowering a kernel.
 pub(super) struct Lowering<'p> {
     pub(super) p: &'p Program,

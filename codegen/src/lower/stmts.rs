@@ -4,8 +4,7 @@
 
 use super::carried::Carried;
 use super::guards::Executors;
-use super::state::Lowering;
-use super::sync::WARP;
+use super::state::{Lowering, WARP};
 use crate::cpp::ast::{Binary, Comment, Declare, Expr, For, Stmt, StmtKind, Type};
 use crate::index::Indices;
 use crate::{Fallible, errors};

@@ -8,7 +8,7 @@
 use super::access::Values;
 use super::guards::Executors;
 use super::leaf::Filled;
-use super::state::Lowering;
+use super::state::{Lowering, WARP};
 use super::stmts::line_comment;
 use crate::cpp::ast::{Binary, Expr, Piece, Stmt, StmtKind};
 use crate::{Fallible, errors};
@@ -18,9 +18,6 @@ use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::LayoutError;
 use carbyne_ir::program::{Sync, ThreadsId};
 use carbyne_ir::span::Span;
-
-/// The threads of a warp.
-pub(super) const WARP: i64 = 32;
 
 impl Lowering<'_> {
     /// The statements of a synchronization: one for each mbarrier of its view.
