@@ -882,17 +882,21 @@ impl Program {
     }
     /// Like [`Program::first_value`], with these values for loop variables and block indices.
     pub fn value_at(&self, d: Dim, thread: i64, loops: &HashMap<VarId, i64>) -> Option<i64> {
-        let value = |v: VarId| match self.vars.get(&v)? {
+        self.value_with(d, &|v| match self.vars.get(&v)? {
             VarKind::Thread(_) => Some(thread),
             VarKind::Block(_) => Some(loops.get(&v).copied().unwrap_or(0)),
-            VarKind::Loop => {
+            VarKind::Loop | VarKind::Element(_) | VarKind::Counter(_) => {
                 Some(loops.get(&v).copied().unwrap_or_else(|| self.arena.var_info(v).lo))
             }
-            VarKind::Index(def) => self.value_at(*def, thread, loops),
-            VarKind::Element(_) | VarKind::Counter(_) => {
-                Some(loops.get(&v).copied().unwrap_or_else(|| self.arena.var_info(v).lo))
-            }
-            VarKind::Symbol => None,
+            VarKind::Index(_) | VarKind::Symbol => None,
+        })
+    }
+    /// The value of an index, with these values of variables; `None` if one of them has none. Named
+    /// coordinates are evaluated by their definitions.
+    pub fn value_with(&self, d: Dim, of: &dyn Fn(VarId) -> Option<i64>) -> Option<i64> {
+        let value = |v: VarId| match self.vars.get(&v) {
+            Some(VarKind::Index(def)) => self.value_with(*def, of),
+            _ => of(v),
         };
         self.arena.eval(d, &value).ok()
     }

@@ -1,18 +1,19 @@
 //! How many iterations of a loop lie between two accesses that may touch the same element.
 
-use crate::schedule::drift::{Drift, drift, mentions};
-use carbyne_ir::expr::{Dim, Node, VarId};
-use carbyne_ir::program::{Program, TensorId, VarKind};
+use super::increments::{Drift, drift, mentions};
+use super::sum::Sum;
+use carbyne_ir::expr::{Dim, VarId};
+use carbyne_ir::program::{Program, TensorId};
 use num_integer::gcd;
 
 /// The variable of a loop, its first value where that is known, by how much it grows, and how many
 /// values it has.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Counter {
-    pub(super) var: VarId,
-    pub(super) start: Option<i64>,
-    pub(super) step: i64,
-    pub(super) trips: Option<i64>,
+pub(crate) struct Counter {
+    pub(crate) var: VarId,
+    pub(crate) start: Option<i64>,
+    pub(crate) step: i64,
+    pub(crate) trips: Option<i64>,
 }
 
 /// Iterations that are looked at one by one.
@@ -23,7 +24,7 @@ const MOST_COMPARED: i64 = 1 << 13;
 /// The least number of iterations, `from` or more, after which the second view may have an element
 /// in common with what the first view was; none where none may ever. What is not known may be the
 /// same at once.
-pub(super) fn distance(
+pub(crate) fn distance(
     p: &Program,
     l: Counter,
     (first, second): (TensorId, TensorId),
@@ -94,41 +95,20 @@ struct Moving {
     /// Its terms that do not follow from the variable, with their factors.
     still: Vec<(Dim, i64)>,
     /// The others, and what is added to all.
-    terms: Vec<(Dim, i64)>,
-    constant: i64,
+    rest: Sum,
     drift: Drift,
 }
 
 impl Moving {
     fn of(p: &Program, t: TensorId, var: VarId) -> Self {
         let offset = p.tensors[t].offset;
-        let (all, constant) = match offset {
-            Dim::Const(c) => (vec![], c),
-            Dim::Expr(id) => match p.arena.node(id) {
-                Node::Linear { terms, constant } => {
-                    (terms.iter().map(|(e, factor)| (Dim::Expr(*e), *factor)).collect(), constant)
-                }
-                _ => (vec![(offset, 1)], 0),
-            },
-        };
-        let (terms, still) = all.into_iter().partition(|(d, _)| mentions(p, *d, var));
-        Moving { var, still, terms, constant, drift: drift(p, offset, var) }
+        let (still, rest) = Sum::of(p, offset).split(|d| !mentions(p, d, var));
+        Moving { var, still, rest, drift: drift(p, offset, var) }
     }
 
     /// What the variable makes of it where it has a value; none where something else has a part in
     /// that.
     fn at(&self, p: &Program, value: i64) -> Option<i64> {
-        self.terms.iter().try_fold(self.constant, |sum, (d, factor)| {
-            sum.checked_add(evaluated(p, *d, self.var, value)?.checked_mul(*factor)?)
-        })
+        self.rest.value(|d| p.value_with(d, &|v| (v == self.var).then_some(value)))
     }
-}
-
-fn evaluated(p: &Program, d: Dim, var: VarId, value: i64) -> Option<i64> {
-    let of = |v: VarId| match p.vars.get(&v) {
-        _ if v == var => Some(value),
-        Some(VarKind::Index(def)) => evaluated(p, *def, var, value),
-        _ => None,
-    };
-    p.arena.eval(d, &of).ok()
 }

@@ -5,7 +5,7 @@ use carbyne_ir::program::{Program, VarKind};
 
 /// How an expression follows from a variable.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Drift {
+pub(crate) enum Drift {
     /// f(v + period) = f(v) + by, for all v. What does not depend on the variable has the period 1
     /// and moves by 0.
     Regular { period: i64, by: i64 },
@@ -17,7 +17,7 @@ pub(super) enum Drift {
 const LONGEST: i64 = 64;
 
 impl Drift {
-    pub(super) const NONE: Drift = Drift::Regular { period: 1, by: 0 };
+    pub(crate) const NONE: Drift = Drift::Regular { period: 1, by: 0 };
 
     fn regular(period: Option<i64>, by: Option<i64>) -> Drift {
         match (period, by) {
@@ -40,7 +40,7 @@ impl Drift {
     }
 
     /// The common period of two, and by how much each moves in it.
-    pub(super) fn common(self, other: Drift) -> Option<(i64, i64, i64)> {
+    pub(crate) fn common(self, other: Drift) -> Option<(i64, i64, i64)> {
         let (Drift::Regular { period: p, by: a }, Drift::Regular { period: q, by: b }) =
             (self, other)
         else {
@@ -53,7 +53,7 @@ impl Drift {
 }
 
 /// How an expression moves with a variable; threads, blocks and other loops stay what they are.
-pub(super) fn drift(p: &Program, d: Dim, var: VarId) -> Drift {
+pub(crate) fn drift(p: &Program, d: Dim, var: VarId) -> Drift {
     let Dim::Expr(id) = d else { return Drift::NONE };
     if !mentions(p, d, var) {
         return Drift::NONE;
@@ -94,7 +94,7 @@ pub(super) fn drift(p: &Program, d: Dim, var: VarId) -> Drift {
 }
 
 /// Whether an expression follows from a variable, through names of indices, too.
-pub(super) fn mentions(p: &Program, d: Dim, var: VarId) -> bool {
+pub(crate) fn mentions(p: &Program, d: Dim, var: VarId) -> bool {
     let mut todo = p.vars_in(d);
     let mut seen = 0;
     while let Some(v) = todo.pop() {

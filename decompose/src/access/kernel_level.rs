@@ -1,7 +1,7 @@
 //! What is said of kernel-level specs whose bodies strategies write: nobody can change a statement
 //! of such a body, but the pins of the spec are the text's.
 
-use super::params::{Numbers, eval};
+use crate::numbers::{Numbers, eval};
 use carbyne_ir::ast::{AttrValue, Key, Module, Role, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;

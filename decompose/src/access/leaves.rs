@@ -1,6 +1,6 @@
 //! The leaves of a program, and the specs around them.
 
-use crate::solve::ops;
+use super::ops;
 use carbyne_ir::program::{Program, SpecId};
 use std::collections::BTreeSet;
 

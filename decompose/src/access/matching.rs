@@ -1,12 +1,12 @@
 //! Which atom implements a leaf spec where it stands: [`bind`] judges the leaf, and where the
 //! enclosing Move says which elements correspond, the relation f∘p⁻¹ = g∘q⁻¹ is evaluated too (see
-//! [`crate::relation`]).
+//! [`crate::access::relation`]).
 //!
 //! Invariant: no decision depends on an atom's name.
 
 pub(crate) use carbyne_atoms::bind::{Mismatch, no_atom, not_by};
 
-use crate::relation;
+use crate::access::relation;
 use carbyne_atoms::bind::{self, Binding};
 use carbyne_atoms::{Atom, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};

@@ -5,8 +5,10 @@ use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
+use carbyne_ir::program::BufferId;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, StmtKind, TensorId, Threads, ThreadsId};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Threads of a warp.
@@ -198,3 +200,6 @@ pub(crate) fn extents(p: &Program, t: TensorId) -> Option<Vec<i64>> {
     };
     p.tensors[t].levels.iter().flat_map(Layout::modes).map(|mode| extent(&mode)).collect()
 }
+
+/// Thread-value layouts of register tensors.
+pub(crate) type Known = BTreeMap<BufferId, Layout>;

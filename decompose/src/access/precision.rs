@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How exact an operation must be.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) enum Math {
+pub(crate) enum Math {
     /// As the table can: the text says so.
     Exact,
     /// A relative error below this is not seen.
@@ -33,7 +33,7 @@ pub(super) enum Math {
 
 /// What is asked of an operation.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) struct Accuracy {
+pub(crate) struct Accuracy {
     math: Math,
     /// Whether it is a product that one sum or difference alone reads, or that.
     fuses: bool,
@@ -42,7 +42,7 @@ pub(super) struct Accuracy {
 impl Accuracy {
     /// The rank of a row: whether it fuses where that is wanted, and its error, 0 where that is not
     /// seen.
-    pub(super) fn rank(self, atom: &Atom) -> (bool, f64) {
+    pub(crate) fn rank(self, atom: &Atom) -> (bool, f64) {
         let fuses = atom.contracts == self.fuses;
         let Some(bound) = atom.error_bound() else { return (!fuses, 0.0) };
         let hidden = match self.math {
@@ -67,7 +67,7 @@ pub(crate) struct Precision {
 }
 
 impl Precision {
-    pub(super) fn of(&self, id: SpecId) -> Accuracy {
+    pub(crate) fn of(&self, id: SpecId) -> Accuracy {
         let math = self.math.get(&id).copied().unwrap_or(Math::Below(0.0));
         Accuracy { math, fuses: self.fused.contains(&id) }
     }

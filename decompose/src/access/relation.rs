@@ -11,9 +11,10 @@
 //! around the leaf alone once other loops and blocks stand at their first values. Where these do
 //! not hold, nothing is claimed and the simulator judges.
 
-use crate::matching::Mismatch;
+use super::sum::{Sum, depends, variables};
+use crate::access::matching::Mismatch;
 use carbyne_atoms::{Atom, AtomOp, AtomOperand};
-use carbyne_ir::expr::{Dim, Node, VarId};
+use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::walk::Step;
@@ -493,7 +494,7 @@ impl<'p> Side<'p> {
         let tensor = &p.tensors[leaf];
         let layout = tensor.concat().to_fixed()?;
         let o = &p.tensors[outer];
-        let extents = crate::solve::ops::extents(p, outer)?;
+        let extents = crate::access::ops::extents(p, outer)?;
         // Bounds that one of them has alone say nothing of the elements of the other.
         if tensor.bounds.len() != o.bounds.len() {
             return None;
@@ -577,103 +578,35 @@ impl<'p> Side<'p> {
 /// An expression as the sum of what depends on the thread alone, which is evaluated once for each,
 /// of what depends on turns of loops alone, and of what depends on both.
 struct Offset {
-    of_threads: Vec<(Dim, i64)>,
+    of_threads: Sum,
     known: RefCell<Vec<Option<i64>>>,
-    of_turns: Vec<(Dim, i64)>,
-    rest: Vec<(Dim, i64)>,
+    of_turns: Sum,
+    rest: Sum,
 }
 
 impl Offset {
     fn new(p: &Program, d: Dim) -> Self {
-        let (mut of_threads, mut of_turns, mut rest) = (vec![], vec![], vec![]);
-        let sum = match d {
-            Dim::Const(_) => None,
-            Dim::Expr(id) => match p.arena.node(id) {
-                Node::Linear { terms, constant } => Some((terms, constant)),
-                Node::Var(_)
-                | Node::Mul(..)
-                | Node::Div(..)
-                | Node::Mod(..)
-                | Node::CeilDiv(..)
-                | Node::Min(..)
-                | Node::Max(..) => None,
-            },
-        };
-        let terms = match sum {
-            None => vec![(d, 1)],
-            Some((terms, constant)) => {
-                let terms = terms.iter().map(|(term, by)| (Dim::Expr(*term), *by));
-                terms.chain([(Dim::Const(constant), 1)]).collect()
-            }
-        };
-        for (term, by) in terms {
-            let list = match uses(p, term) {
-                (true, false) => &mut of_threads,
-                (false, _) => &mut of_turns,
-                (true, true) => &mut rest,
-            };
-            list.push((term, by));
-        }
+        let uses_turns = |d: Dim| depends(p, d).loops || depends(p, d).block;
+        let (of_thread, of_turns) = Sum::of(p, d).split(|d| depends(p, d).thread);
+        let (rest, of_threads) = Sum { constant: 0, terms: of_thread }.split(uses_turns);
+        let rest = Sum { constant: 0, terms: rest };
         Offset { of_threads, known: RefCell::default(), of_turns, rest }
     }
 
     fn of_turn(&self, p: &Program, turn: &Turn) -> Option<i64> {
-        summed(p, &self.of_turns, 0, turn)
+        self.of_turns.value(|d| p.value_at(d, 0, turn))
     }
 
     fn of_thread(&self, p: &Program, thread: i64, turn: &Turn) -> Option<i64> {
-        let rest = summed(p, &self.rest, thread, turn)?;
+        let rest = self.rest.value(|d| p.value_at(d, thread, turn))?;
         let at = usize::try_from(thread).ok().filter(|at| *at < MAX_BLOCK_THREADS as usize)?;
         let mut known = self.known.borrow_mut();
         if known.len() <= at {
             known.resize(at + 1, None);
         }
         if known[at].is_none() {
-            known[at] = summed(p, &self.of_threads, thread, turn);
+            known[at] = self.of_threads.value(|d| p.value_at(d, thread, turn));
         }
         known[at]?.checked_add(rest)
     }
-}
-
-fn summed(p: &Program, terms: &[(Dim, i64)], thread: i64, turn: &Turn) -> Option<i64> {
-    terms.iter().try_fold(0i64, |sum, (term, by)| {
-        sum.checked_add(p.value_at(*term, thread, turn)?.checked_mul(*by)?)
-    })
-}
-
-/// Whether an expression depends on the thread, and on loops or blocks.
-fn uses(p: &Program, d: Dim) -> (bool, bool) {
-    let (mut thread, mut turn) = (false, false);
-    for v in variables(p, d) {
-        match p.vars.get(&v) {
-            Some(VarKind::Thread(_)) => thread = true,
-            Some(VarKind::Loop | VarKind::Element(_) | VarKind::Counter(_) | VarKind::Block(_)) => {
-                turn = true
-            }
-            Some(VarKind::Index(_) | VarKind::Symbol) | None => {}
-        }
-    }
-    (thread, turn)
-}
-
-/// The variables of an expression and of the definitions that it names.
-fn variables(p: &Program, d: Dim) -> Vec<VarId> {
-    let (mut out, mut todo) = (vec![], vec![d]);
-    while let Some(d) = todo.pop() {
-        for v in p.vars_in(d) {
-            match p.vars.get(&v) {
-                Some(VarKind::Index(def)) => todo.push(*def),
-                Some(
-                    VarKind::Thread(_)
-                    | VarKind::Loop
-                    | VarKind::Element(_)
-                    | VarKind::Counter(_)
-                    | VarKind::Block(_)
-                    | VarKind::Symbol,
-                )
-                | None => out.push(v),
-            }
-        }
-    }
-    out
 }

@@ -3,7 +3,7 @@
 //! Invariant: it shares no code with the solver and does not use the layout algebra. It reads the
 //! extents and strides of a layout, and multiplies and adds itself.
 
-use crate::certificate::Relation;
+use super::relation::Relation;
 use carbyne_ir::layout::Layout;
 use std::collections::HashSet;
 use std::fmt;

@@ -6,10 +6,11 @@
 //! of shared factors once each; lanes combine the values of a Reduction where a row of its input
 //! lies side by side.
 
+use super::constants::MANY_WARPS;
 use super::outline::{Contiguous, Executors, Leaf, Outline, contiguous, elements};
 use super::rates::{Product, Rates};
 use super::work::Work;
-use crate::solve::ops;
+use crate::access::ops;
 use carbyne_atoms::{Unit, limits};
 use carbyne_ir::ast::{Key, ReduceOp, SpecKind};
 use carbyne_ir::expr::Dim;
@@ -447,7 +448,7 @@ impl<'a> Least<'a> {
             ..Work::default()
         };
         if along > 32 {
-            let lanes = crate::solve::reduce::lanes_of(along / 32);
+            let lanes = lanes_of(along / 32);
             let exchanges = 2.0 * f64::from(lanes.ilog2());
             let warps = (along / 32 / lanes) as f64 + exchanges;
             let read = values * by.warps() * (1.0 + warps);
@@ -523,4 +524,10 @@ impl<'a> Least<'a> {
 /// The quotient, rounded up.
 pub(super) fn ceil(a: i64, b: i64) -> i64 {
     a.saturating_add(b - 1) / b.max(1)
+}
+
+/// How many lanes of a warp read values of different warps, of so many warps that exchange one
+/// value.
+pub(crate) fn lanes_of(warps: i64) -> i64 {
+    if (MANY_WARPS..=32).contains(&warps) { 1 << warps.trailing_zeros() } else { 1 }
 }

@@ -149,7 +149,7 @@ impl Walk<'_> {
                 *self.computed.entry(buffer).or_insert(true) &= pointwise;
                 // A part of a tensor leaves the rest as it is.
                 let whole = p.buffers[buffer].tensor == t || {
-                    let size = |t| crate::solve::ops::whole(p, t).map(|l| l.size());
+                    let size = |t| crate::access::ops::whole(p, t).map(|l| l.size());
                     size(t) == size(p.buffers[buffer].tensor)
                 };
                 self.accesses.entry(buffer).or_default().push((self.at, sets && whole));

@@ -1,8 +1,8 @@
 //! The parts of a kernel that its cost depends on, whatever its layouts: leaves, who executes them,
 //! loops around them, what they read and write, and which bytes of device memory.
 
-use crate::schedule::{clusters, consumers};
-use crate::solve::ops;
+use crate::access::ops;
+use crate::access::requests;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(crate) struct Outline {
     /// Threads of a block that execute the leaves.
     pub threads: i64,
-    /// Groups of so many that a producer copies for ([`consumers`]); 0 where they copy for
+    /// Groups of so many that a producer copies for ([`requests::consumers`]); 0 where they copy for
     /// themselves.
     pub consumers: i64,
     /// Blocks of the grid; none where a symbol says.
@@ -140,13 +140,13 @@ impl Outline {
             threads,
             grid: grid.as_ref().map(digits).unwrap_or_default(),
             block,
-            cluster: clusters::of(p, kernel),
+            cluster: requests::cluster(p, kernel),
             loops: vec![],
             ranges: vec![],
             part: 1.0,
             out: Outline {
                 threads,
-                consumers: consumers::of(spec),
+                consumers: requests::consumers(spec),
                 blocks: grid.map(|g| g.size()),
                 body: vec![],
                 leaves: vec![],

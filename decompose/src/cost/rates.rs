@@ -1,7 +1,7 @@
 //! What the rows of a table do at best: the cheapest of each kind, whatever its layout.
 
-use crate::solve::copy::matmul_rows;
-use crate::solve::matmul;
+use crate::access::matmul_atoms::matmul_rows;
+use crate::access::{matmul_atoms, staged_loops};
 use carbyne_atoms::descriptor::Major;
 use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, Unit};
 use carbyne_ir::ast::SpecKind;
@@ -64,7 +64,7 @@ pub(super) struct Rates<'t> {
 
 impl<'t> Rates<'t> {
     pub(super) fn new(table: &'t AtomTable) -> Self {
-        let asynchronous = crate::schedule::pipeline::is_asynchronous(table);
+        let asynchronous = staged_loops::is_asynchronous(table);
         let copies = |a: &&Atom| a.op == AtomOp::Move && a.visibility.is_async_copy();
         let written = |a: &Atom| a.writes().map(|o| o.bits_per_thread()).min();
         let narrowest = table.atoms().iter().filter(copies).filter_map(written).min();
@@ -109,7 +109,7 @@ impl<'t> Rates<'t> {
         if let Some(known) = self.described.borrow().get(&(scalars, both)) {
             return known.clone();
         }
-        let fits = |a: &&Atom| matmul::is_described(a, scalars, both);
+        let fits = |a: &&Atom| matmul_atoms::is_described(a, scalars, both);
         let rows = self.table.implementing(SpecKind::MatMul).filter(fits);
         let mut found: Vec<Product> = rows.filter_map(product).collect();
         found.sort_by_key(|row| std::cmp::Reverse(row.tile.1));

@@ -15,10 +15,11 @@
 //! of device memory are each moved once, and again for every set of blocks as far as what the set
 //! before has read does not stay in the second-level cache.
 
-use super::fitted::Fitted;
+use super::constants::Fitted;
+use super::constants::{KEPT_REGISTERS, NEVER};
+use super::estimate::{Estimate, Resource};
 use super::outline::{Leaf, Node, Outline};
 use super::work::Work;
-use super::{Estimate, Resource};
 use carbyne_atoms::{ArchLimits, Machine, SECTOR_BYTES};
 use carbyne_ir::program::BufferId;
 
@@ -65,13 +66,6 @@ const GLOBAL: usize = 4;
 /// Busy cycles of the units of a multiprocessor: of one scheduler, of shared memory, sectors of
 /// global memory.
 type Units = [f64; UNITS];
-
-/// The factor of the time of what does not fit.
-const NEVER: f64 = 1e6;
-
-/// 32-bit registers of a thread beside tensors without which no kernel is: pointers, its index, a
-/// counter.
-const KEPT: i64 = 8;
 
 /// Iterations of a loop that are followed before the rest are taken to be like the last.
 const FOLLOWED: i64 = 2;
@@ -125,7 +119,8 @@ pub(crate) fn estimate(
     let spill = 1.0 + excess / limits.regs_per_thread as f64;
     // Of threads so many that they have fewer than they could address the compiler leaves the
     // fewest, where these are not enough.
-    let scarce = t.room < limits.regs_per_thread && held.registers.saturating_add(KEPT) > t.room;
+    let scarce =
+        t.room < limits.regs_per_thread && held.registers.saturating_add(KEPT_REGISTERS) > t.room;
     // Anything that can run is better than what cannot.
     let spill = if fits { spill } else { spill * NEVER };
     let (bytes, far) = traffic(outline, blocks, slots, t);

@@ -2,7 +2,7 @@
 //! an `mma.m16n8k16` keeps a scheduler's matrix unit busy for 8 cycles (2048 multiply-adds at 256 a
 //! cycle), an `ex2` its special unit for 8.
 
-use super::*;
+use crate::cost::*;
 use carbyne_atoms::{Arch, machine};
 use carbyne_ir::text;
 

@@ -1,8 +1,8 @@
 //! Compares leaves that name their rows with these rows.
 
-use crate::calls;
-use crate::explain::{leaves, of_blocks};
-use crate::matching;
+use crate::access::leaves::{leaves, of_blocks};
+use crate::access::matching;
+use crate::layouts::calls;
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::Key;
 use carbyne_ir::diag::{Diagnostic, Diagnostics};

@@ -5,8 +5,10 @@
 //! a pin without which there is still no solution has no part in the conflict. What is left is
 //! minimal: without any one of them there is a solution.
 
-use crate::solve::Search;
-use crate::{Attempt, Options, Staging, attempt};
+use crate::driver::attempt::{Attempt, attempt};
+use crate::driver::decomposed::Options;
+use crate::driver::tiles::Staging;
+use crate::layouts::solver::Search;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::each_mut;
 use carbyne_ir::ast::{Key, Module, Role, Spec, Stmt, StmtKind, TensorType, TypeAttr};

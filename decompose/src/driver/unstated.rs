@@ -1,10 +1,15 @@
 //! Warnings about faster kernels that are not written because a fact about symbols is not stated.
 
-use crate::explain::Width;
-use crate::explain::wider::Widening;
-use crate::instance::choose::WORSE;
-use crate::stated;
-use crate::{Decomposed, Generated, GivenUp, Options, Ranking, elaborated, ranked};
+use super::decomposed::Unstated;
+use super::unstated_facts;
+use super::wider::Widening;
+use super::wider::Width;
+use crate::cost::constants::WORSE;
+use crate::driver::decomposed::{Decomposed, Options};
+use crate::driver::generated::Generated;
+use crate::driver::kernels::ranked;
+use crate::resolved::elaborated;
+use crate::strategies::candidates::{GivenUp, Ranking};
 use carbyne_atoms::{AtomTable, missing_facts, tensor_map};
 use carbyne_ir::ast::{Key, Module, Spec, SpecKind, StmtKind};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -14,18 +19,9 @@ use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
-/// Facts about symbols that are not stated and would make the kernels of a spec faster.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Unstated {
-    /// The place of the spec.
-    pub span: Span,
-    /// The facts.
-    pub facts: Vec<Fact>,
-}
-
 /// What factors that strategies copy before a product lack, and the warnings that say so. `planned`
 /// is the module with the bodies of its kernels.
-pub(crate) fn of_copied(
+pub(super) fn of_copied(
     generated: &Generated<'_>,
     program: &Program,
     planned: &Module,
@@ -43,7 +39,7 @@ pub(crate) fn of_copied(
             [one] => format!("{one} is copied first, by a kernel of its own"),
             all => format!("{} are copied first, by kernels of their own", all.join(" and ")),
         };
-        let (unit, how) = (tensor_map::UNIT, stated::said(generated.module, &facts));
+        let (unit, how) = (tensor_map::UNIT, unstated_facts::said(generated.module, &facts));
         let d = Diagnostic::warning(Code::Unstated, spec.span, message)
             .label(format!("rows are not known to begin at multiples of {unit} bytes"))
             .help(format!("state {how} if it holds: then nothing is copied to align rows"));
@@ -103,7 +99,7 @@ fn chosen_with(
             return false;
         }
         *left -= 1;
-        let Some(stated) = stated::with(module, facts) else { return false };
+        let Some(stated) = unstated_facts::with(module, facts) else { return false };
         let Ok(all) = ranked(&stated, src, table, options) else { return false };
         let own_kernel = |r: &&Ranking| r.span.is_at(ranking.span) && r.kernel == ranking.kernel;
         let found = all.iter().find(own_kernel);
@@ -112,7 +108,7 @@ fn chosen_with(
     };
     // Other facts, and what a symbol usually is, may not allow it.
     let allowed = |fact: &Fact| {
-        let stated = stated::with(module, std::slice::from_ref(fact));
+        let stated = unstated_facts::with(module, std::slice::from_ref(fact));
         stated.is_some_and(|module| elaborated(&module, src).is_ok())
     };
     let of = |fact: &dyn Fn(VarInfo) -> Option<Fact>| -> Vec<Fact> {
@@ -195,7 +191,7 @@ pub(crate) fn with_narrow(
         };
         let warning = Diagnostic::warning(Code::Unstated, span, message)
             .label(format!("vectors of {then} bytes are not known to be aligned and whole"))
-            .help(format!("state {} if it holds", stated::said(module, &facts)));
+            .help(format!("state {} if it holds", unstated_facts::said(module, &facts)));
         d.warnings.push(d.tile.noted(warning));
         d.unstated.push(Unstated { span, facts });
     }
@@ -235,7 +231,7 @@ fn of_given_up(module: &Module, ranking: &Ranking, given_up: &GivenUp) -> Diagno
         [] => {
             format!("define constant sizes by `let`, or accept the used strategy with `by={name}`")
         }
-        facts => format!("state {} if it holds", stated::said(module, facts)),
+        facts => format!("state {} if it holds", unstated_facts::said(module, facts)),
     })
 }
 

@@ -1,9 +1,12 @@
 //! Facts about symbols that would make a copy wider. They follow from the reasons why wider rows do
 //! not match, and have been stated and tried.
 
-use crate::matching::Mismatch;
-use crate::solve::{copy, lacking};
-use crate::{Decomposed, checked, elaborated, stated};
+use super::unstated_facts;
+use crate::access::matching::Mismatch;
+use crate::driver::decomposed::Decomposed;
+use crate::layouts::copy;
+use crate::layouts::solver::lacking;
+use crate::resolved::{checked, elaborated};
 use carbyne_atoms::{Atom, AtomTable, Extent, bind};
 use carbyne_ir::ast::Module;
 use carbyne_ir::leaf::{Fact, listed};
@@ -88,7 +91,7 @@ impl<'a> Widening<'a> {
                 // What matches as it is was not taken since it costs more.
                 Ok(facts) if facts.is_empty() => return None,
                 Ok(facts) => {
-                    let said = stated::said(self.module, &facts);
+                    let said = unstated_facts::said(self.module, &facts);
                     return Some(Width::With(Wider { facts, said, atom, bytes, instead_of }));
                 }
                 Err(why) => drop(widest.get_or_insert(Width::Not { atom, why })),
@@ -128,8 +131,11 @@ impl<'a> Widening<'a> {
                 return None;
             }
             let program = match &self.d.printed {
-                Some(tree) => stated::with(tree, facts).and_then(|m| elaborated(&m, self.src).ok()),
-                None => stated::with(self.module, facts).and_then(|m| checked(&m, self.src).ok()),
+                Some(tree) => {
+                    unstated_facts::with(tree, facts).and_then(|m| elaborated(&m, self.src).ok())
+                }
+                None => unstated_facts::with(self.module, facts)
+                    .and_then(|m| checked(&m, self.src).ok()),
             };
             let same = |p: &Program| p.specs.len() == self.d.tile.specs.len();
             self.with.insert(key.clone(), program.filter(same));
@@ -179,7 +185,7 @@ fn implements(
 }
 
 /// What is known of a side of an operation on tiles.
-pub(super) fn side(p: &Program, t: TensorId) -> copy::Side {
+pub(crate) fn side(p: &Program, t: TensorId) -> copy::Side {
     let tensor = &p.tensors[t];
     let pinned = tensor.dist.as_ref().and_then(|d| d.tv.as_ref()?.to_fixed());
     match (p.buffer_of(t).is_per_thread(), pinned) {

@@ -2,7 +2,7 @@
 
 use super::{Emit, Nest, Unwritten};
 use crate::build::{define, define_threads, indices, leaf, reshape, word};
-use crate::solve::matmul;
+use crate::layouts::matmul;
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
 

@@ -2,12 +2,13 @@
 //! shared memory. What is added stands in the text like what a person writes, and is solved like
 //! it.
 
+use crate::access::ops;
 use crate::build::{self, layout_expr};
+use crate::layouts::tv::mode;
+use crate::layouts::views::is_part;
+use crate::layouts::want::Want;
 use crate::names::Names;
-use crate::places::inherit;
-use crate::solve::tv::mode;
-use crate::solve::views::is_part;
-use crate::solve::{Want, ops};
+use crate::origins::inherit;
 use carbyne_ir::ast::visit::{self, Rewriter};
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;

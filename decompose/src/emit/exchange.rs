@@ -1,8 +1,8 @@
 //! Bodies of Moves between registers by exchanges between lanes.
 
-use super::*;
 use crate::build::{block, compact, define, indices, leaf, number, plain, when};
-use crate::solve::exchange::{Choice, Step};
+use crate::emit::*;
+use crate::layouts::exchange::{Choice, Step};
 
 impl Emit<'_> {
     /// The values in the order of the output, pairs of registers exchanged, and the values to the

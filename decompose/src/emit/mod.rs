@@ -6,19 +6,22 @@
 
 pub(crate) mod aliases;
 mod described;
+pub(crate) mod detours;
 mod exchange;
 mod through;
 
+use crate::access::ops;
 use crate::build::{
     self, compact, counted, define, define_threads, layout_expr, leaf, number, plain, reshape, word,
 };
+use crate::layouts::copy::Candidate;
+use crate::layouts::tv::mode;
+use crate::layouts::views::Part;
+use crate::layouts::{matmul, pointwise, reduce};
 use crate::names::Names;
-use crate::places::inherit;
-use crate::schedule::{Arrival, Barrier};
-use crate::solve::copy::Candidate;
-use crate::solve::tv::mode;
-use crate::solve::views::Part;
-use crate::solve::{Assignment, Placement, Solution, matmul, ops, pointwise, reduce};
+use crate::origins::inherit;
+use crate::plan::solution::{Assignment, Placement, Solution};
+use crate::plan::sync::{Arrival, Barrier};
 use carbyne_atoms::{Atom, AtomTable};
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
 use carbyne_ir::ast::*;
@@ -26,9 +29,9 @@ use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::scalar::Memory;
+use carbyne_ir::scalar::Scalar;
 use carbyne_ir::tuple::IntTuple;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use through::Values;
 
 /// Why what was chosen for a spec cannot be written: it is not of this spec.
 #[derive(Copy, Clone, Debug, PartialEq, thiserror::Error)]
@@ -41,6 +44,24 @@ enum Unwritten {
     Operands,
     #[error("the table has no row `{0}`")]
     NoRow(&'static str),
+}
+
+/// Values of one thread that are combined with those of others.
+struct Values<'a> {
+    /// Blocks, and single threads.
+    each: (View, View),
+    /// Whether the threads are a part of a block.
+    part: bool,
+    /// The register that the loop is at.
+    own: &'a dyn Fn() -> View,
+    /// A register for one value of another thread.
+    other: &'a str,
+    /// How many.
+    n: i64,
+    /// The function of two.
+    op: SpecKind,
+    /// Their type.
+    scalar: Scalar,
 }
 
 /// What is written into the module.

@@ -1,32 +1,15 @@
 //! Values that several threads hold parts of, through shared memory: what a Reduction has left when
 //! its lanes are done, and partial sums of a MatMul whose K is spread over warps.
 
+use super::Values;
 use super::{Emit, Nest, at, unrolled};
 use crate::build::{barrier, define, layout_expr, leaf, number, plain, reshape, spec, zero};
-use crate::solve::matmul;
-use crate::solve::reduce::Through;
-use crate::solve::tv::mode;
+use crate::layouts::matmul;
+use crate::layouts::reduce::Through;
+use crate::layouts::tv::mode;
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::{Memory, Scalar};
-
-/// Values of one thread that are combined with those of others.
-pub(super) struct Values<'a> {
-    /// Blocks, and single threads.
-    pub(super) each: (View, View),
-    /// Whether the threads are a part of a block.
-    pub(super) part: bool,
-    /// The register that the loop is at.
-    pub(super) own: &'a dyn Fn() -> View,
-    /// A register for one value of another thread.
-    pub(super) other: &'a str,
-    /// How many.
-    pub(super) n: i64,
-    /// The function of two.
-    pub(super) op: SpecKind,
-    /// Their type.
-    pub(super) scalar: Scalar,
-}
 
 /// Partial sums of a MatMul.
 pub(super) struct Partial {

@@ -6,10 +6,11 @@
 
 use super::edit::{Edit, Fix};
 use super::site::Site;
-use crate::checked;
-use crate::leaves::{around, leaves};
-use crate::matching::{self, Mismatch};
-use crate::stated;
+use crate::access::leaves::{around, leaves};
+use crate::access::matching;
+use crate::access::matching::Mismatch;
+use crate::driver::unstated_facts;
+use crate::resolved::checked;
 use carbyne_atoms::bulk::BulkMismatch;
 use carbyne_atoms::{Atom, AtomTable, OperandAccess};
 use carbyne_ir::ast::{
@@ -158,7 +159,7 @@ fn changes(
 /// The facts about symbols that a mismatch lacks.
 fn stated(module: &Module, wrong: &Mismatch) -> Option<Change> {
     let facts = wrong.facts();
-    let edits = stated::edits(module, facts).filter(|edits| !edits.is_empty())?;
+    let edits = unstated_facts::edits(module, facts).filter(|edits| !edits.is_empty())?;
     let edits = edits.into_iter().map(|(span, text)| Edit::new(span, text)).collect();
     Some((format!("state `where {}`", listed(facts)), edits))
 }

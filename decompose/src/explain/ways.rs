@@ -1,41 +1,16 @@
 //! Strategies that use a wanted instruction, with the pin that makes decompose choose them. The pin
 //! has been tried.
 
-use super::{Edit, Explanation, Fix, Question, leaves, matches};
-use crate::{Options, Ranking, decompose_by, instance};
+use super::answer::{Explanation, Question, Way, Without, matches};
+use super::edit::{Edit, Fix};
+use crate::access::leaves::leaves;
+use crate::strategies::candidates::Ranking;
+use crate::{Options, decompose_by, strategies};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::{Key, Module, StmtKind};
 use carbyne_ir::span::Span;
 use carbyne_ir::text;
 use std::collections::BTreeSet;
-
-/// A strategy that decomposes a kernel-level spec to a wanted instruction which was not chosen.
-#[derive(Clone, Debug)]
-pub struct Way {
-    /// The spec.
-    pub origin: Span,
-    /// The strategy and its parameters.
-    pub by: String,
-    /// Its instructions that were asked for.
-    pub atoms: Vec<String>,
-    /// Estimated cycles.
-    pub cycles: Option<f64>,
-    /// The chosen strategy, and its cycles.
-    pub chosen: (String, Option<f64>),
-    /// The pin. It has been applied, and decompose then chooses the strategy.
-    pub fix: Fix,
-}
-
-/// A strategy whose text has an operation for a wanted instruction, but which has no instance.
-#[derive(Clone, Debug)]
-pub struct Without {
-    /// The spec.
-    pub origin: Span,
-    /// The name of the strategy.
-    pub strategy: String,
-    /// The reason.
-    pub why: String,
-}
 
 /// Strategies that are tried, of one spec.
 const TRIED: usize = 8;
@@ -126,7 +101,7 @@ impl Ways<'_> {
         let rows: Vec<_> = self.table.atoms().iter().filter(|a| matches(why, a.name)).collect();
         let of = |name: &str| self.options.strategies.iter().find(|(d, _)| d.name.text == name);
         let could = |name: &str| {
-            of(name).is_some_and(|(def, _)| rows.iter().any(|row| instance::could_be(def, row)))
+            of(name).is_some_and(|(def, _)| rows.iter().any(|row| strategies::could_be(def, row)))
         };
         let means = |name: &String| !ranking.unlike.contains(name);
         let all = ranking.others.iter().filter(|(name, _)| means(name) && could(name));

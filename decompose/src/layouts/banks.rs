@@ -3,11 +3,12 @@
 //! The solver chooses the swizzle with the fewest wavefronts. Where that has conflicts, or a person
 //! wrote another one, a reader is told.
 
-use super::ops::{self, Op};
 use super::shared;
 use super::smem::{self, Access};
-use super::solution::{Placement, Wavefronts};
 use super::state::Finished;
+use crate::access::ops;
+use crate::access::ops::Op;
+use crate::plan::solution::{Placement, Wavefronts};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::{Layout, Swizzle};

@@ -5,8 +5,8 @@
 //! The solver takes no atom that calls where it takes one that keeps a factor; what a person pins
 //! so is refused here. Nothing is asked of names or architectures: the two fields decide.
 
-use crate::solve::precision::Precision;
-use crate::solve::{Assignment, Solution};
+use crate::access::precision::Precision;
+use crate::plan::solution::{Assignment, Solution};
 use carbyne_atoms::{Arch, Atom, AtomTable, ErrorBound};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::program::{Program, SpecId};
@@ -120,7 +120,7 @@ pub(crate) fn inexact(
     precision: &Precision,
 ) -> Vec<Diagnostic> {
     let Some((by, keeper)) = keeper(p, kernel, table, Some(solution)) else { return vec![] };
-    let of = |(&id, assigned): (&SpecId, &crate::solve::Assigned)| {
+    let of = |(&id, assigned): (&SpecId, &crate::plan::solution::Assigned)| {
         let Assignment::Pointwise(choice) = &assigned.how else { return None };
         let taken = table.get(choice.atom).filter(|_| precision.is_exact(id))?;
         let nearer = |a: &&Atom| a.calls && alike(a, taken) && error(a) < error(taken);

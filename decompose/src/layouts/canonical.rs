@@ -6,11 +6,11 @@
 //! serves its other accesses best.
 
 use super::copy::Candidate;
-use super::ops;
 use super::shared::{self, Accesses, Found};
 use super::smem::{self, Run};
 use super::tv::{join, mode};
 use super::unfit::Unfit;
+use crate::access::ops;
 use carbyne_atoms::descriptor::{MatrixRule, SwizzleMode, derive};
 use carbyne_atoms::{AtomOperand, AtomTable};
 use carbyne_ir::layout::{Layout, Swizzle};

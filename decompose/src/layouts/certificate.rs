@@ -1,11 +1,11 @@
 //! Writes certificates for what the solver found.
 
 use super::digits::reordered;
-use super::ops::extents;
-use super::solution::{Assignment, Solution};
 use super::tv::flat;
 use super::{exchange, matmul, pointwise, reduce, views};
-use crate::certificate::{Certificate, Relation};
+use crate::access::ops::extents;
+use crate::certify::certificate::{Certificate, Relation};
+use crate::plan::solution::{Assignment, Solution};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, TensorId};

@@ -2,75 +2,20 @@
 //! follow.
 
 use super::offset;
-use super::ops;
 use super::partial::{self, Ends};
 use super::smem::Run;
 use super::tv::{self, Split};
-use crate::matching::Mismatch;
-use crate::model::fitted::FITTED;
+use crate::access::matching::Mismatch;
+use crate::access::ops;
+use crate::cost::constants::FITTED;
+use crate::cost::constants::SPLIT_CYCLES;
+pub use crate::plan::copy::Candidate;
 use carbyne_atoms::bind;
-use carbyne_atoms::{Atom, AtomOp, AtomOperand, AtomTable, Extent, SECTOR_BYTES};
+use carbyne_atoms::{Atom, AtomOperand, AtomTable, Extent, SECTOR_BYTES};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, Spec, SpecId, TensorId};
-use carbyne_ir::scalar::{Memory, Scalar};
 use num_integer::gcd;
-
-/// One way to implement a copy (or another operation with one source and one destination).
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    /// The row.
-    pub atom: &'static str,
-    /// Threads of one instruction.
-    pub group: i64,
-    /// Scalars that one thread moves per instruction.
-    pub n: i64,
-    /// Threads that take part, where that is not the whole block; a layout over the block's.
-    pub part: Option<Layout>,
-    /// f: (t,v) to the source's column-major index; V is (values of one instruction, instructions).
-    pub f: Layout,
-    /// g: (t,v) to the destination's.
-    pub g: Layout,
-    /// The row's layouts in scalars, p of the source and q of the destination.
-    pub p: Layout,
-    /// See `p`.
-    pub q: Layout,
-    /// What the source demands of a shared-memory layout.
-    pub src_run: Option<Run>,
-    /// What the destination demands.
-    pub dst_run: Option<Run>,
-    /// Whether the source lies in registers.
-    pub src_rf: bool,
-    /// Whether the destination does.
-    pub dst_rf: bool,
-    /// Instructions of one execution by one block, counted by warps.
-    pub instructions: f64,
-    /// Issue cycles of these.
-    pub cost: f64,
-    /// 32-byte sectors of global memory that one warp touches with one of them, on average.
-    pub sectors: f64,
-    /// Whether what spreads an open tensor crosses its modes unevenly.
-    crosses: bool,
-}
-
-impl Candidate {
-    /// Whether another one is the same row with the same layouts.
-    fn is_same(&self, other: &Candidate) -> bool {
-        self.atom == other.atom && self.f == other.f && self.g == other.g
-    }
-
-    /// Whether another one moves the same elements with the same instruction.
-    pub(super) fn moves_like(&self, other: &Candidate) -> bool {
-        self.atom == other.atom && self.moves_same(other)
-    }
-
-    /// Whether another one moves the same elements.
-    fn moves_same(&self, other: &Candidate) -> bool {
-        self.part == other.part
-            && (&self.f, &self.g) == (&other.f, &other.g)
-            && (&self.src_run, &self.dst_run) == (&other.src_run, &other.dst_run)
-    }
-}
 
 /// How a copy spreads a tensor over threads that nothing else spreads.
 #[derive(Copy, Clone, Debug)]
@@ -236,9 +181,6 @@ fn computes_with(p: &Program, id: SpecId) -> bool {
 
 /// Bits of the widest access of a thread.
 const VECTOR_BITS: i64 = 128;
-
-/// What a warp takes to ask whether all elements of an instruction are there.
-const SPLIT_CYCLES: f64 = 2.0;
 
 fn candidate(
     p: &Program,
@@ -587,55 +529,6 @@ fn memory_run(
         return Err(Mismatch::Align { operand, want, found, facts: vec![] });
     }
     Ok(None)
-}
-
-/// The rows that multiply matrices of these types in registers, most multiply-adds per cycle first.
-pub fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) -> Vec<&Atom> {
-    let fits = |atom: &&Atom| {
-        let AtomOp::MatMul { l: 1, .. } = atom.op else { return false };
-        let scalars = [a, b, acc];
-        atom.operands.len() == 3
-            && atom.op.spec_kind() == Some(SpecKind::MatMul)
-            && atom.operands.iter().zip(scalars).all(|(o, s)| o.is_of(s) && o.allows(Memory::Rf))
-    };
-    let speed = |atom: &Atom| match atom.op {
-        AtomOp::MatMul { l, m, n, k } => {
-            let groups = 32.0 / atom.group as f64;
-            (l * m * n * k) as f64 * groups / atom.cost.issue_cycles.max(1e-9)
-        }
-        AtomOp::Move
-        | AtomOp::Accumulate(_)
-        | AtomOp::Unary(_)
-        | AtomOp::Binary(_)
-        | AtomOp::Select
-        | AtomOp::Reduction(_)
-        | AtomOp::Shfl(_)
-        | AtomOp::Init
-        | AtomOp::Sync(_)
-        | AtomOp::Barrier(_)
-        | AtomOp::Elect => 0.0,
-    };
-    let depth = |atom: &Atom| match atom.op {
-        AtomOp::MatMul { m, n, k, .. } => m * n * k,
-        AtomOp::Move
-        | AtomOp::Accumulate(_)
-        | AtomOp::Unary(_)
-        | AtomOp::Binary(_)
-        | AtomOp::Select
-        | AtomOp::Reduction(_)
-        | AtomOp::Shfl(_)
-        | AtomOp::Init
-        | AtomOp::Sync(_)
-        | AtomOp::Barrier(_)
-        | AtomOp::Elect => 0,
-    };
-    let mut rows: Vec<&Atom> = table.implementing(SpecKind::MatMul).filter(fits).collect();
-    // Groups that are no neighbors, as quad-pairs, are for where nothing else is as fast.
-    let neighbors = |a: &Atom| a.thread_layout.cosize() == a.group;
-    let fastest = rows.iter().filter(|a| neighbors(a)).map(|a| speed(a)).fold(0.0, f64::max);
-    rows.retain(|a| neighbors(a) || speed(a) > fastest);
-    rows.sort_by(|x, y| speed(y).total_cmp(&speed(x)).then(depth(y).cmp(&depth(x))));
-    rows
 }
 
 /// 32-byte sectors of global memory that one warp touches with one instruction, on average. Those

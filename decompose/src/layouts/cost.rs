@@ -1,10 +1,10 @@
 //! What each operation takes as it was chosen: instructions, cycles of the units behind them,
-//! wavefronts as counted, 32-byte sectors of global memory. [`crate::model`] makes a time of these.
+//! wavefronts as counted, 32-byte sectors of global memory. [`crate::cost`] makes a time of these.
 
 use super::copy::Candidate;
-use super::ops::Op;
 use super::{exchange, matmul, pointwise, reduce};
-use crate::model::work::Work;
+use crate::access::ops::Op;
+use crate::cost::work::Work;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, Unit, limits};
 use carbyne_ir::ast::{BinaryOp, SpecKind};
 

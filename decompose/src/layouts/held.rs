@@ -1,7 +1,8 @@
 //! Who holds which register tensor: the threads of the operations that use it, which are the same
 //! for all of these.
 
-use super::ops::{self, Group, Op};
+use crate::access::ops;
+use crate::access::ops::{Group, Op};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{BufferId, Program, SpecId};
 use std::collections::BTreeMap;

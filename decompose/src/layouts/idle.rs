@@ -1,6 +1,6 @@
 //! Blocks that have fewer threads than a warp, of which the other lanes idle.
 
-use super::ops::{WARP, block_threads};
+use crate::access::ops::{WARP, block_threads};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 

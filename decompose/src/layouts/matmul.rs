@@ -6,39 +6,25 @@
 
 use super::canonical::{self, Demand};
 use super::digits::{reordered, same};
-use super::ops::Op;
-use super::tv::{Gemm, Known, flat, join};
+use super::exchange;
+use super::tv::{Gemm, flat, join};
 use super::want::Want;
 use super::work::rearranging;
-use super::{copy, exchange, ops};
-use crate::matching::{self, Mismatch};
-use crate::model::work::Work;
+use crate::access::matching;
+use crate::access::matching::Mismatch;
+use crate::access::matmul_atoms::{is_described, matmul_rows};
+use crate::access::ops;
+use crate::access::ops::Known;
+use crate::access::ops::Op;
+use crate::cost::constants::{SPILL_CYCLES, UNSPILLED};
+use crate::cost::work::Work;
+pub(crate) use crate::plan::matmul::Choice;
 use carbyne_atoms::{Atom, AtomOp, AtomTable, limits};
 use carbyne_ir::ast::{BinaryOp, Key, SpecKind, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, Spec, SpecId, Stmt, StmtKind, TensorId};
 use carbyne_ir::scalar::{Memory, Scalar};
-
-/// One way.
-#[derive(Clone, Debug)]
-pub(crate) struct Choice {
-    /// The row.
-    pub atom: &'static str,
-    /// How it tiles the block.
-    pub gemm: Gemm,
-    /// For A, B and C: the value that (value of an instruction, instruction, instruction) is in the
-    /// tensor's own order. None for a factor that the row reads from shared memory.
-    pub maps: [Option<Layout>; 3],
-    /// Whether it waits for its asynchronous instructions itself, and not the text behind it.
-    pub waits: bool,
-    /// Whether threads wrote factors that the row reads by the asynchronous proxy.
-    pub fenced: bool,
-    /// The type of C.
-    pub sum: Scalar,
-    /// Bytes that an instruction reads from shared memory by itself.
-    pub read: i64,
-}
 
 /// One way, with what follows from it.
 #[derive(Clone, Debug)]
@@ -101,7 +87,7 @@ pub(super) fn options(
     if [a, b].into_iter().any(|t| in_shared(p, t)) {
         return Ok(described(p, table, op, known));
     }
-    let rows = copy::matmul_rows(table, sa, sb, sc);
+    let rows = matmul_rows(table, sa, sb, sc);
     if rows.is_empty() {
         return Err(Box::new(no_rows(p, table, id)));
     }
@@ -192,15 +178,6 @@ fn pinned(spec: &Spec) -> Option<(i64, i64, i64)> {
 
 fn in_shared(p: &Program, t: TensorId) -> bool {
     p.buffer_of(t).is_shared()
-}
-
-/// Whether a row multiplies these types and is told by descriptors where the second factor lies, or
-/// both.
-pub(crate) fn is_described(atom: &Atom, scalars: [Scalar; 3], both: bool) -> bool {
-    let [a, b, _] = &atom.operands[..] else { return false };
-    b.matrix_rule().is_some()
-        && a.matrix_rule().is_some() == both
-        && atom.operands.iter().zip(scalars).all(|(o, s)| o.is_of(s))
 }
 
 /// Every way to multiply factors that lie in shared memory, the second or both, into registers: by
@@ -488,6 +465,6 @@ fn cycles(gemm: &Gemm, atom: &Atom, tensors: &[(Option<&Layout>, Scalar)]) -> f6
     let each: Vec<i64> = tensors.iter().map(registers).collect();
     // A warp of 32 threads loads one 32-bit register a thread per wavefront of shared memory.
     let loads = each[..2].iter().sum::<i64>() as f64;
-    let spill = (each.iter().sum::<i64>() - 216).max(0) as f64 * 64.0;
+    let spill = (each.iter().sum::<i64>() - UNSPILLED).max(0) as f64 * SPILL_CYCLES;
     multiply + loads + spill
 }

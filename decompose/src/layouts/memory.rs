@@ -3,12 +3,12 @@
 
 use super::canonical::Demand;
 use super::copy::Candidate;
-use super::ops::Op;
-use super::solution::{Assigned, Assignment, Placement, Solution};
 use super::solver::{Fallible, Solver};
 use super::unfit::Unfit;
 use super::work::rearranging;
 use super::{canonical, cost, shared};
+use crate::access::ops::Op;
+use crate::plan::solution::{Assigned, Assignment, Placement, Solution};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{BufferId, SpecId};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Solves a tile-level body: thread-value layouts, shared-memory layouts, instructions, barriers.
+//! Solves a tile-level body: thread-value layouts, shared-memory layouts, instructions.
 //!
 //! The search (Hexcute, algorithm 1, with backtracking over every choice):
 //!
@@ -12,8 +12,7 @@
 //!    Fig. 19(a); for each shared tensor the choice whose runs unify and that costs least, by
 //!    counted conflicts.
 //! 5. A leaf of the search is ranked by its detours ([`Detours`] says in which order), and costed
-//!    ([`cost`], [`crate::model`]). The branch that cannot be better is left out.
-//! 6. Barriers and waits from dependences, for the best leaf.
+//!    ([`cost`], [`crate::cost`]). The branch that cannot be better is left out.
 //!
 //! What cannot be solved as it is written is asked for as a [`Want`]: a copy through registers, a
 //! detour by exchanges between lanes or through shared memory. The module is rewritten so and
@@ -21,12 +20,13 @@
 //!
 //! [`solver`] holds what the steps share: [`shapes`] asks for what follows from where operands lie,
 //! [`search`] branches, [`spread`] takes down what is known of registers, [`leaf`] and [`memory`]
-//! choose the rest. [`solution`] is what is found.
+//! choose the rest. [`crate::plan::solution`] is the result.
 //!
 //! Invariant: every layout that a person wrote stands in the solution as written, or the solver
 //! says which of them cannot hold.
 
 mod banks;
+pub(crate) mod calls;
 pub(crate) mod canonical;
 pub(crate) mod certificate;
 pub mod copy;
@@ -39,39 +39,34 @@ mod leaf;
 pub(crate) mod matmul;
 mod memory;
 mod offset;
-pub(crate) mod ops;
+pub(crate) mod other_tensors;
 mod partial;
 mod parts;
 pub(crate) mod pointwise;
-pub(crate) mod precision;
 pub(crate) mod reduce;
 mod search;
 mod shapes;
 mod shared;
 pub mod smem;
-mod solution;
-mod solver;
+pub(crate) mod solver;
 mod spills;
 mod spread;
-mod state;
+pub(crate) mod state;
 pub mod tv;
 mod uneven;
 mod unfit;
 pub(crate) mod views;
-mod want;
+pub(crate) mod want;
 pub(crate) mod work;
 
-pub(crate) use solution::{Assigned, Assignment, Placement, Solution};
-pub use solution::{Leaf, Searched, Wavefronts};
-pub use solver::Search;
-pub(crate) use solver::lacking;
+use crate::access::ops;
+use crate::plan::solution::{Leaf, Placement, Solution};
+pub(crate) use solver::Search;
 pub(crate) use state::Detours;
-pub(crate) use want::{Asked, Want};
+use want::Want;
 
-use crate::calls;
-use crate::model::{Costing, Grid};
-use crate::schedule;
-use crate::schedule::roles::Roles;
+use crate::cost::Costing;
+use crate::cost::steady::Grid;
 use carbyne_atoms::{AtomTable, machine};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
@@ -115,7 +110,6 @@ pub(crate) fn solve(
     kernel: SpecId,
     table: &AtomTable,
     (search, detours): (Search, Detours),
-    roles: Option<&Roles>,
 ) -> Result<(Outcome, Looked), Box<Diagnostic>> {
     let ops = ops::collect(p, kernel);
     let machine = search
@@ -125,9 +119,6 @@ pub(crate) fn solve(
     if ops.is_empty() {
         let mut out = Solution::default();
         out.estimates.extend(costing.least().map(|e| (kernel, e)));
-        if let Some(roles) = roles {
-            out.before = schedule::plan(p, kernel, &out, table, roles)?;
-        }
         return Ok((Outcome::Solved(Box::new(out)), Looked::default()));
     }
     let held = held::by(p, &ops)?;
@@ -196,9 +187,6 @@ pub(crate) fn solve(
                      and continue with the text that it prints",
                 ),
         );
-    }
-    if let Some(roles) = roles {
-        out.before = schedule::plan(p, kernel, &out, table, roles)?;
     }
     certificate::certify(p, &best.known, &mut out, table);
     Ok((Outcome::Solved(Box::new(out)), looked))

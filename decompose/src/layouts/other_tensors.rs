@@ -2,7 +2,9 @@
 //! layout, so that the text is complete, and a warning; one that single threads or parts of the
 //! block use has none to be found.
 
-use crate::solve::{Placement, Solution, ops, tv};
+use super::tv;
+use crate::access::ops;
+use crate::plan::solution::{Placement, Solution};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};

@@ -1,8 +1,8 @@
 //! Copies of tiles that reach over the end of a mode: whether what one instruction moves is inside
 //! as a whole.
 
-use super::ops;
-use crate::matching::Mismatch;
+use crate::access::matching::Mismatch;
+use crate::access::ops;
 use carbyne_atoms::bind::{Why, keeps_together};
 use carbyne_ir::expr::ExprArena;
 use carbyne_ir::layout::Layout;

@@ -1,9 +1,9 @@
 //! Parts of a body that share no open tensor: what is chosen for one leaves the others as they are,
 //! so that each is searched alone and its choices do not multiply.
 
-use super::ops::Op;
 use super::state::{Detours, Finished};
-use crate::model::Estimate;
+use crate::access::ops::Op;
+use crate::cost::Estimate;
 use carbyne_ir::program::{BufferId, Program};
 use std::collections::BTreeMap;
 

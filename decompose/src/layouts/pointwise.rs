@@ -3,38 +3,20 @@
 //! (Hexcute, Fig. 19(c), (d)).
 
 use super::digits::{Projection, project};
-use super::precision::Accuracy;
-use super::tv::Known;
+use super::tv;
 use super::unfit::Unfit;
-use super::views::{self, Part};
-use super::{ops, tv};
-use crate::matching::Mismatch;
+use super::views::{self};
+use crate::access::matching::Mismatch;
+use crate::access::ops;
+use crate::access::ops::Known;
+use crate::access::precision::Accuracy;
+pub(crate) use crate::plan::pointwise::Choice;
 use carbyne_atoms::bind;
 use carbyne_atoms::{Atom, AtomOperand, AtomTable, OperandAccess};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId};
 use carbyne_ir::scalar::Memory;
 use num_integer::gcd;
-
-/// How an operation on one thread's values is implemented.
-#[derive(Clone, Debug)]
-pub(crate) struct Choice {
-    /// The row.
-    pub atom: &'static str,
-    /// Scalars of one instruction.
-    pub n: i64,
-    /// Loops over the instructions of one thread: extent of each.
-    pub loops: Vec<i64>,
-    /// For each input and then the output: steps of its values along the loops, none where a loop
-    /// does not change the value; and how many values of it one instruction takes.
-    pub steps: Vec<(Vec<Option<i64>>, i64)>,
-    /// The thread-value layout of each operand.
-    pub layouts: Vec<Layout>,
-    /// The registers of each operand that is a part of a tensor.
-    pub parts: Vec<Option<Part>>,
-    /// Issue cycles of all instructions of one execution by one warp.
-    pub cost: f64,
-}
 
 /// Which modes of the output an operand has; none where its shape does not fit.
 pub(super) fn kept(p: &Program, operand: TensorId, out: TensorId) -> Option<Vec<bool>> {

@@ -4,45 +4,12 @@
 use super::digits::{Digit, Projection};
 use super::tv::{join, mode};
 use super::unfit::Unfit;
+use crate::cost::least::lanes_of;
+pub(crate) use crate::plan::reduce::{Choice, Through};
 use carbyne_atoms::{Atom, AtomOp, AtomTable};
 use carbyne_ir::ast::{ReduceOp, ShflOp, SpecKind};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Scalar;
-
-/// How a Reduction is done.
-#[derive(Clone, Debug)]
-pub(crate) struct Choice {
-    /// The function of two values.
-    pub op: SpecKind,
-    /// The scalar type.
-    pub scalar: Scalar,
-    /// Values of one thread: those that stay and those that are reduced, as steps between
-    /// registers.
-    pub values: (Layout, Layout),
-    /// Masks of the lanes that exchange, one exchange each.
-    pub masks: Vec<i64>,
-    /// What is left: the threads that exchange through shared memory.
-    pub shared: Option<Through>,
-    /// The thread-value layout of the input.
-    pub input: Layout,
-    /// That of the output.
-    pub output: Layout,
-}
-
-/// An exchange through shared memory, a slot for each thread and value.
-#[derive(Clone, Debug)]
-pub(crate) struct Through {
-    /// Threads of the block.
-    pub threads: i64,
-    /// The thread whose slot a thread reads first.
-    pub first: Layout,
-    /// From there to the others.
-    pub others: Layout,
-    /// Masks of the lanes that exchange what they read so, one exchange each.
-    pub masks: Vec<i64>,
-    /// Another exchange, of what is left after this one.
-    pub then: Option<Box<Through>>,
-}
 
 impl Through {
     /// Where all lanes of a warp hold its value, and warps are left: lanes read those of different
@@ -144,15 +111,6 @@ pub(super) fn plan(
         input: input.clone(),
         output: projection.tv.clone(),
     })
-}
-
-/// Fewer warps read all values of each other.
-const MANY: i64 = 12;
-
-/// How many lanes of a warp read values of different warps, of so many warps that exchange one
-/// value.
-pub(crate) fn lanes_of(warps: i64) -> i64 {
-    if (MANY..=32).contains(&warps) { 1 << warps.trailing_zeros() } else { 1 }
 }
 
 /// What makes one of two values of one thread: a function of two operands, or a Reduction of a

@@ -1,12 +1,14 @@
 //! The branch and bound: MatMuls are decided first, then what copies spread, then what is left.
 
-use super::ops::{self, Op};
 use super::shared::{self, Budget};
-use super::solution::{Assigned, Assignment};
 use super::solver::{Fallible, Solver};
 use super::state::{Detours, Finished, State};
-use super::tv::{self, Known};
+use super::tv::{self};
 use super::{cost, matmul, work};
+use crate::access::ops;
+use crate::access::ops::Known;
+use crate::access::ops::Op;
+use crate::plan::solution::{Assigned, Assignment};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;

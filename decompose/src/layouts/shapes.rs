@@ -1,10 +1,11 @@
 //! What follows from where operands lie and what they are, whatever their layouts will be.
 
 use super::copy::{self, Side};
-use super::ops::{self, Op};
 use super::solver::{Fallible, Solver};
 use super::want::Want;
 use super::{matmul, shared, views};
+use crate::access::ops;
+use crate::access::ops::Op;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{SpecId, TensorId};

@@ -2,9 +2,10 @@
 //! whose cost, wavefronts included, is least.
 
 use super::copy::Candidate;
-use super::ops::{self, Op};
 use super::smem::{self, Access, Banks};
 use super::unfit::Unfit;
+use crate::access::ops;
+use crate::access::ops::Op;
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::{Layout, Swizzle};

@@ -7,14 +7,12 @@
 //! Then the swizzle S is chosen that gives the fewest wavefronts over all accesses, weighted by how
 //! often they run.
 
+pub use crate::plan::copy::Run;
 use carbyne_ir::layout::{Layout, Swizzle};
 use std::collections::{BTreeMap, HashMap};
 
 pub use carbyne_atoms::Banks;
 pub use carbyne_ir::layout::unify;
-
-/// Digits (extent, step in the column-major index) that must be consecutive in memory.
-pub type Run = Vec<(i64, i64)>;
 
 /// One access of a warp to the tensor.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //! memory, and read it anew at each use.
 
 use super::state::Finished;
-use crate::model::Estimate;
+use crate::cost::Estimate;
 use carbyne_atoms::ArchLimits;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};

@@ -1,10 +1,10 @@
 //! What is known of register tensors, and how it spreads through operations between registers.
 
-use super::ops::Op;
 use super::solver::Solver;
 use super::state::State;
-use super::tv::Known;
 use super::{pointwise, views};
+use crate::access::ops::Known;
+use crate::access::ops::Op;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{SpecId, TensorId};

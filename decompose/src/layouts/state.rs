@@ -1,10 +1,11 @@
 //! Nodes and leaves of the search.
 
-use super::solution::{Assigned, Leaf, Solution};
-use super::tv::Known;
 use super::want::Want;
 use super::work;
-use crate::model::{Costing, Estimate, Grid, Least};
+use crate::access::ops::Known;
+use crate::cost::steady::Grid;
+use crate::cost::{Costing, Estimate, Least};
+use crate::plan::solution::{Assigned, Leaf, Solution};
 use carbyne_ir::program::{Program, SpecId};
 use std::collections::BTreeMap;
 

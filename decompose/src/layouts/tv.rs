@@ -13,13 +13,9 @@
 //! certificates evaluate it once more.
 
 use super::unfit::Unfit;
+pub use crate::plan::matmul::Gemm;
 use carbyne_ir::layout::{Layout, LayoutError, solve};
-use carbyne_ir::program::BufferId;
 use carbyne_ir::tuple::IntTuple;
-use std::collections::BTreeMap;
-
-/// Thread-value layouts of register tensors.
-pub(crate) type Known = BTreeMap<BufferId, Layout>;
 
 /// `n:s`
 pub fn mode(n: i64, s: i64) -> Layout {
@@ -104,17 +100,6 @@ pub fn other_side(
     row_unknown: &Layout,
 ) -> Result<Layout, LayoutError> {
     solve(&tv(lanes, inst)?, row_known, row_unknown)
-}
-
-/// How a MatMul atom tiles a block.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Gemm {
-    /// The atom's extents.
-    pub inst: (i64, i64, i64),
-    /// The block's extents m, n, k.
-    pub block: (i64, i64, i64),
-    /// Groups of threads along m, n and k. Those along k hold partial sums of the same elements.
-    pub groups: (i64, i64, i64),
 }
 
 impl Gemm {

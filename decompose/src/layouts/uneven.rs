@@ -4,9 +4,9 @@
 //! beyond the largest number that divides the tensor's vectors have nothing of their own.
 
 use super::copy::Candidate;
-use super::ops;
-use super::ops::Op;
 use super::state::Finished;
+use crate::access::ops;
+use crate::access::ops::Op;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{Program, SpecId};

@@ -5,30 +5,16 @@
 //! and its register. That is a layout where every thread has as many values of the view as any
 //! other, in the same registers.
 
-use super::ops;
 use super::tv::{join, mode, tv};
 use super::unfit::Unfit;
+use crate::access::ops;
+pub(crate) use crate::plan::part::Part;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, TensorId};
 
 /// The largest tensor whose elements are looked at one by one.
 const MAX_ELEMENTS: i64 = 1 << 20;
-
-/// The registers of a part of a tensor.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Part {
-    /// The tensor that it is a part of, by name.
-    pub of: String,
-    /// Values of one thread in all of it.
-    pub all: i64,
-    /// From a value of the part to its register, counted from the first.
-    pub registers: Layout,
-    /// The register of its first value.
-    pub first: i64,
-    /// Which of the copies of `registers` it is among all.
-    pub copy: i64,
-}
 
 /// Whether the tensor is a view of registers that threads share.
 pub(crate) fn is_part(p: &Program, t: TensorId) -> bool {

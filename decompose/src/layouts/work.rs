@@ -1,7 +1,7 @@
 //! Comparing costs: those that an estimate cannot tell apart, and those of detours before they are
 //! written out.
 
-use super::ops;
+use crate::access::ops;
 use carbyne_ir::program::{Program, TensorId};
 
 /// A whole number that grows with the cycles, the same for cycles that differ by less than the

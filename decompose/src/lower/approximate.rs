@@ -20,11 +20,12 @@
 //! constant beyond 10⁴, such as a mask of -1e9, keeps its exponentials. `math=exact` and atoms that
 //! are pinned keep what they are at.
 
+use crate::access::ops;
+use crate::access::precision;
+use crate::access::precision::{Flow, Precision};
 use crate::build;
 use crate::names::Names;
-use crate::places::inherit;
-use crate::solve::ops;
-use crate::solve::precision::{self, Flow, Precision};
+use crate::origins::inherit;
 use carbyne_ir::ast::visit::{self, Rewriter};
 use carbyne_ir::ast::{
     BinaryOp, Module, NodeKey, Operand as Written, ReduceOp, Spec, SpecKind, Stmt, StmtKind,

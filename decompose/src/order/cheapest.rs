@@ -1,15 +1,16 @@
 //! The cheapest places for barriers and waits, of those that serve every dependence.
 
-use super::access::Mask;
-use super::cover;
+use super::hitting_set;
 use super::paths::Commits;
 use super::planner::{Need, Planner, Wait};
 use super::tree::At;
+use crate::cost::constants::STALL;
+use crate::order::touched::Mask;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Planner<'_, '_> {
     /// Where barriers are put, and waits with what they leave in flight.
-    pub(super) fn chosen(
+    pub(crate) fn chosen(
         &self,
         barriers: &[(Vec<At>, Mask)],
         waits: &[Need],
@@ -17,13 +18,13 @@ impl Planner<'_, '_> {
         /// Places that a first choice is made with.
         const STARTS: usize = 256;
         let barriers: Vec<Vec<At>> = barriers.iter().map(|(gaps, _)| gaps.clone()).collect();
-        let chosen = cover::cheapest(&barriers, |at| self.tree.times(at));
+        let chosen = hitting_set::cheapest(&barriers, |at| self.tree.times(at));
         // A barrier elsewhere, or one more, pays where waits then leave more in flight.
         let candidates: BTreeSet<At> = barriers.iter().flatten().copied().collect();
         let with = |at: &At| -> BTreeSet<At> {
             let rest: Vec<Vec<At>> =
                 barriers.iter().filter(|gaps| !gaps.contains(at)).cloned().collect();
-            let rest = cover::cheapest(&rest, |at| self.tree.times(at));
+            let rest = hitting_set::cheapest(&rest, |at| self.tree.times(at));
             rest.into_iter().chain([*at]).collect()
         };
         let starts = candidates.iter().take(STARTS).map(with);
@@ -122,13 +123,11 @@ impl Planner<'_, '_> {
 
     /// What a wait costs: how often it is executed, and more the fewer groups it leaves.
     fn stall(&self, (at, n): Wait) -> f64 {
-        /// A wait for the last group, in units of one that nothing is left to wait for.
-        const STALL: f64 = 9.0;
         self.tree.times(at) * (1.0 + (STALL - 1.0) / (n + 1) as f64)
     }
 
     /// Leaves out waits outside of loops for copies that others have waited for by then.
-    pub(super) fn without_idle(
+    pub(crate) fn without_idle(
         &self,
         barriers: &BTreeSet<At>,
         needs: &[Need],

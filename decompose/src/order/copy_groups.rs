@@ -1,18 +1,18 @@
 //! Groups of asynchronous copies: where they are committed, and what is still in flight when the
 //! block ends.
 
-use super::depend::Dependence;
+use super::dependences::Dependence;
 use super::paths::{Commits, Side, Step};
 use super::planner::{Planner, Wait};
 use super::tree::{At, Turns, synchronizes, waits};
-use super::{Place, Sync};
+use crate::plan::sync::{Place, Sync};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::StmtKind;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 impl Planner<'_, '_> {
     /// Ends the group of a copy before a statement that needs it; whether that is news.
-    pub(super) fn end_group(&mut self, d: &Dependence) -> bool {
+    pub(crate) fn end_group(&mut self, d: &Dependence) -> bool {
         if self.facts.by_hand {
             return false;
         }
@@ -50,7 +50,7 @@ impl Planner<'_, '_> {
     }
 
     /// Commits after every run of statements that issue asynchronous copies.
-    pub(super) fn commits(&self, list: &[At], plan: &mut BTreeMap<Place, Sync>) {
+    pub(crate) fn commits(&self, list: &[At], plan: &mut BTreeMap<Place, Sync>) {
         if self.facts.by_hand {
             return;
         }
@@ -73,7 +73,7 @@ impl Planner<'_, '_> {
 
     /// Waits where threads tell others of what they have done: what the text does not call
     /// asynchronous is done there.
-    pub(super) fn told(&self, commits: &Commits, plan: &mut BTreeMap<Place, Sync>) -> Vec<Wait> {
+    pub(crate) fn told(&self, commits: &Commits, plan: &mut BTreeMap<Place, Sync>) -> Vec<Wait> {
         let mut out = vec![];
         for at in 0..self.tree.nodes.len() {
             let stmt = self.tree.node(at).stmt;
@@ -113,7 +113,7 @@ impl Planner<'_, '_> {
 
     /// Nothing is in flight when the block ends: after the last statement a wait, unless every copy
     /// has been waited for.
-    pub(super) fn end(&self, waits: &BTreeMap<At, i64>, plan: &mut BTreeMap<Place, Sync>) {
+    pub(crate) fn end(&self, waits: &BTreeMap<At, i64>, plan: &mut BTreeMap<Place, Sync>) {
         let commits = Commits::new(self.tree, plan);
         let copies: BTreeSet<At> =
             self.accesses.iter().filter(|a| a.asynchronous).map(|a| a.leaf).collect();
@@ -168,7 +168,7 @@ impl Planner<'_, '_> {
     }
 
     /// Whether a copy is waited for on every way to a statement, or to the end of the block.
-    pub(super) fn is_done(
+    pub(crate) fn is_done(
         &self,
         at: At,
         waits: &BTreeMap<At, i64>,

@@ -6,10 +6,11 @@
 //! or move alike, one period and every distance at which they can still meet; of other loops every
 //! iteration, where these are few. What cannot be told apart so depends at any distance.
 
-use super::access::{Found, Mask, Relation, Target, depends};
-use super::drift::{Drift, drift, mentions};
 use super::facts::{Asynchronous, Facts};
 use super::tree::{At, Tree, Turns};
+use crate::access::increments::{Drift, drift, mentions};
+use crate::access::sum::depends;
+use crate::order::touched::{Found, Mask, Relation, Target};
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::program::{StmtKind, TensorId};
@@ -23,37 +24,37 @@ const MOST_PAIRS: usize = 1 << 14;
 
 /// An access of a leaf to memory that threads share.
 #[derive(Clone, Debug)]
-pub(super) struct Access {
+pub(crate) struct Access {
     /// The leaf.
-    pub(super) leaf: At,
+    pub(crate) leaf: At,
     /// Where it takes place: at the leaf, or, of a copy that the text calls asynchronous, as late
     /// as at a wait.
-    pub(super) at: At,
-    pub(super) target: Target,
+    pub(crate) at: At,
+    pub(crate) target: Target,
     tensor: Option<TensorId>,
-    pub(super) write: bool,
+    pub(crate) write: bool,
     /// Whether it is there only when somebody here has waited for it.
-    pub(super) asynchronous: bool,
+    pub(crate) asynchronous: bool,
     /// Whether the leaf is one of the text, and no operation of the block.
-    pub(super) by_hand: bool,
+    pub(crate) by_hand: bool,
 }
 
 /// What of two accesses must be ordered.
 #[derive(Clone, Debug)]
-pub(super) struct Dependence {
-    pub(super) from: At,
-    pub(super) to: At,
+pub(crate) struct Dependence {
+    pub(crate) from: At,
+    pub(crate) to: At,
     /// The loop that carries it, of which they are in different iterations; none where they are in
     /// the same of all loops around both.
-    pub(super) carried: Option<At>,
+    pub(crate) carried: Option<At>,
     /// Whether two iterations or more lie between them.
-    pub(super) wraps: bool,
+    pub(crate) wraps: bool,
     /// A loop around the second access alone whose first iteration does not depend.
-    pub(super) enters: Option<At>,
+    pub(crate) enters: Option<At>,
     /// Whether two threads touch one element.
-    pub(super) threads: bool,
+    pub(crate) threads: bool,
     /// Of an asynchronous access: iterations of both, which stand for all.
-    pub(super) waits: Option<Vec<(Turns, Turns)>>,
+    pub(crate) waits: Option<Vec<(Turns, Turns)>>,
 }
 
 /// A leaf, in these iterations of loops around it.
@@ -71,22 +72,22 @@ struct Sample {
     more: bool,
 }
 
-pub(super) struct Dependences<'a, 'p> {
-    pub(super) facts: &'a Facts<'p>,
-    pub(super) tree: &'a Tree<'p>,
-    pub(super) found: Found,
+pub(crate) struct Dependences<'a, 'p> {
+    pub(crate) facts: &'a Facts<'p>,
+    pub(crate) tree: &'a Tree<'p>,
+    pub(crate) found: Found,
     /// The threads that come to a leaf in these iterations, as far as that was asked.
-    pub(super) masks: HashMap<InTurns, Option<Mask>>,
+    pub(crate) masks: HashMap<InTurns, Option<Mask>>,
     /// Where a tensor begins in these iterations of loops whose first values are not known, as far
     /// as that was asked.
-    pub(super) offsets: HashMap<(Dim, Vec<(At, i64)>), Dim>,
+    pub(crate) offsets: HashMap<(Dim, Vec<(At, i64)>), Dim>,
     /// A copy to a stage that is handed over, and an access of the same threads before that.
-    pub(super) overtaken: Option<(At, At)>,
+    pub(crate) overtaken: Option<(At, At)>,
 }
 
 impl Dependences<'_, '_> {
     /// The accesses of all leaves, in text order; those that end at waits last.
-    pub(super) fn accesses(&self) -> Vec<Access> {
+    pub(crate) fn accesses(&self) -> Vec<Access> {
         let facts = self.facts;
         let mut out = vec![];
         let mut said = vec![];
@@ -129,7 +130,7 @@ impl Dependences<'_, '_> {
     }
 
     /// All dependences; none where there is too much to compare.
-    pub(super) fn all(&mut self, accesses: &[Access]) -> Vec<Dependence> {
+    pub(crate) fn all(&mut self, accesses: &[Access]) -> Vec<Dependence> {
         let mut out = Pairs::new();
         // What touches one place together.
         let place = |a: &Access| match a.target {

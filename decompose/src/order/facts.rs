@@ -1,9 +1,10 @@
 //! What is known of a kernel's leaves: which memory is tracked, which buffers share addresses,
 //! which copies are asynchronous.
 
-use super::roles::{Handed, Roles};
-use crate::matching;
-use crate::solve::{Assignment, Solution, ops};
+use crate::access::matching;
+use crate::access::ops;
+use crate::plan::roles::{Handed, Roles};
+use crate::plan::solution::{Assignment, Solution};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
@@ -12,37 +13,37 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Whether a leaf of the text copies asynchronously.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asynchronous {
+pub(crate) enum Asynchronous {
     /// It names such an instruction: whoever wrote it waits for it.
     Said,
     /// It is such an instruction that implements it.
     Unsaid,
 }
 
-pub(super) struct Facts<'p> {
-    pub(super) p: &'p Program,
-    pub(super) solution: &'p Solution,
+pub(crate) struct Facts<'p> {
+    pub(crate) p: &'p Program,
+    pub(crate) solution: &'p Solution,
     /// Buffers in memory that threads share and in which accesses may conflict.
-    pub(super) tracked: BTreeSet<BufferId>,
+    pub(crate) tracked: BTreeSet<BufferId>,
     /// Pairs of shared buffers that have addresses in common, the smaller id first.
-    pub(super) aliases: BTreeSet<(BufferId, BufferId)>,
+    pub(crate) aliases: BTreeSet<(BufferId, BufferId)>,
     /// Buffers that may share addresses with anything.
-    pub(super) anywhere: BTreeSet<BufferId>,
-    pub(super) asynchronous: HashMap<SpecId, Asynchronous>,
+    pub(crate) anywhere: BTreeSet<BufferId>,
+    pub(crate) asynchronous: HashMap<SpecId, Asynchronous>,
     /// Whether copies that the solver chose are asynchronous, by spec.
-    pub(super) copies: BTreeSet<SpecId>,
+    pub(crate) copies: BTreeSet<SpecId>,
     /// Whether someone wrote commits.
-    pub(super) by_hand: bool,
+    pub(crate) by_hand: bool,
     /// Threads of the block.
-    pub(super) threads: i64,
+    pub(crate) threads: i64,
     /// What roles hand over.
-    pub(super) roles: &'p Roles,
+    pub(crate) roles: &'p Roles,
     /// Rings that roles hand over.
-    pub(super) handed: BTreeSet<BufferId>,
+    pub(crate) handed: BTreeSet<BufferId>,
 }
 
 impl<'p> Facts<'p> {
-    pub(super) fn new(
+    pub(crate) fn new(
         p: &'p Program,
         kernel: SpecId,
         solution: &'p Solution,
@@ -155,7 +156,7 @@ impl<'p> Facts<'p> {
     }
 
     /// Whether two different buffers may share addresses.
-    pub(super) fn share(&self, a: BufferId, b: BufferId) -> bool {
+    pub(crate) fn share(&self, a: BufferId, b: BufferId) -> bool {
         let shared = |b: BufferId| self.p.buffers[b].is_shared();
         shared(a)
             && shared(b)
@@ -165,13 +166,13 @@ impl<'p> Facts<'p> {
     }
 
     /// Whether a buffer may share addresses with any other.
-    pub(super) fn shares(&self, b: BufferId) -> bool {
+    pub(crate) fn shares(&self, b: BufferId) -> bool {
         let listed = || self.aliases.iter().any(|(x, y)| *x == b || *y == b);
         self.p.buffers[b].is_shared() && (!self.anywhere.is_empty() || listed())
     }
 
     /// Whether a statement has an operation of the block in it.
-    pub(super) fn has_operation(&self, stmt: &Stmt) -> bool {
+    pub(crate) fn has_operation(&self, stmt: &Stmt) -> bool {
         let mut specs = self.p.walk(std::slice::from_ref(stmt)).specs();
         specs.any(|id| self.solution.implements(id))
     }
@@ -183,19 +184,19 @@ impl<'p> Facts<'p> {
     }
 
     /// Whether a leaf writes a stage of these.
-    pub(super) fn fills(&self, id: SpecId, handed: &Handed) -> bool {
+    pub(crate) fn fills(&self, id: SpecId, handed: &Handed) -> bool {
         let p = self.p;
         let of = |t: &TensorId| handed.rings.contains(&p.buffers[p.tensors[*t].buffer].node.key());
         p.specs[id].body.is_none() && p.specs[id].outputs.iter().any(of)
     }
 
     /// Whether a leaf copies asynchronously to a stage that is handed over.
-    pub(super) fn hands_copy(&self, id: SpecId) -> bool {
+    pub(crate) fn hands_copy(&self, id: SpecId) -> bool {
         self.hands(id) && (self.copies.contains(&id) || self.asynchronous.contains_key(&id))
     }
 
     /// Whether a leaf issues a copy that somebody here must wait for.
-    pub(super) fn issues_copy(&self, id: SpecId) -> bool {
+    pub(crate) fn issues_copy(&self, id: SpecId) -> bool {
         if self.hands(id) {
             return false;
         }
@@ -203,12 +204,12 @@ impl<'p> Facts<'p> {
     }
 
     /// The first spec in a statement, which may be the statement.
-    pub(super) fn first(&self, stmt: &Stmt) -> Option<SpecId> {
+    pub(crate) fn first(&self, stmt: &Stmt) -> Option<SpecId> {
         self.p.walk(std::slice::from_ref(stmt)).specs().next()
     }
 
     /// Tracked operands, and whether they are written.
-    pub(super) fn operands(&self, id: SpecId) -> impl Iterator<Item = (TensorId, bool)> + '_ {
+    pub(crate) fn operands(&self, id: SpecId) -> impl Iterator<Item = (TensorId, bool)> + '_ {
         let spec = &self.p.specs[id];
         spec.input_tensors()
             .map(|t| (t, false))
@@ -217,7 +218,7 @@ impl<'p> Facts<'p> {
     }
 
     /// Whether its body exchanges values of its own through shared memory.
-    pub(super) fn exchanges(&self, id: SpecId) -> bool {
+    pub(crate) fn exchanges(&self, id: SpecId) -> bool {
         self.solution.how(id).is_some_and(Assignment::through_shared)
     }
 }

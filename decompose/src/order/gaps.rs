@@ -1,21 +1,21 @@
 //! What stands between the accesses of a dependence, and where a barrier or a wait for it may be
 //! put.
 
-use super::Barrier;
-use super::access::{Mask, members};
-use super::depend::Dependence;
+use super::dependences::Dependence;
 use super::paths::{Commits, Passed, Step};
 use super::planner::{Planner, Wait};
 use super::refusal;
 use super::tree::{At, Turns};
-use crate::solve::ops;
+use crate::access::ops;
+use crate::order::touched::{Mask, members};
+use crate::plan::sync::Barrier;
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::program::StmtKind;
 use std::collections::HashMap;
 
 /// What a dependence takes.
-pub(super) enum Taken {
+pub(crate) enum Taken {
     /// What stands there already.
     Nothing,
     /// A barrier at one of these, with a wait before it for an asynchronous access.
@@ -26,7 +26,7 @@ pub(super) enum Taken {
 
 impl Planner<'_, '_> {
     /// What a dependence takes; none where its copy has no group in time.
-    pub(super) fn taken(
+    pub(crate) fn taken(
         &self,
         d: &Dependence,
         commits: &Commits,
@@ -93,7 +93,7 @@ impl Planner<'_, '_> {
     }
 
     /// The last place for a wait before the second access.
-    pub(super) fn last_gap(&self, d: &Dependence) -> Option<At> {
+    pub(crate) fn last_gap(&self, d: &Dependence) -> Option<At> {
         let way = self.tree.way(d);
         let mut gaps = way.iter().filter_map(Passed::gap).map(|step| step.at);
         let fits = |at: &At| match d.threads {
@@ -105,7 +105,7 @@ impl Planner<'_, '_> {
 
     /// The barrier before a statement for these threads: of the fewest warps that have a name; none
     /// where no name stands for those that are there.
-    pub(super) fn barrier(&self, at: At, threads: &Mask) -> Option<Barrier> {
+    pub(crate) fn barrier(&self, at: At, threads: &Mask) -> Option<Barrier> {
         let here = self.tree.node(at).threads.clone()?;
         let (whole, here) = ((0, self.facts.threads), (here.warps()?, here));
         let own = threads.warps()?;
@@ -164,7 +164,7 @@ impl Planner<'_, '_> {
     }
 
     /// Whether a barrier for these threads may be put before a statement.
-    pub(super) fn takes_barrier(&self, at: At, scope: &Mask) -> bool {
+    pub(crate) fn takes_barrier(&self, at: At, scope: &Mask) -> bool {
         let node = self.tree.node(at);
         node.place
             && self.tree.meet(at, scope)
@@ -182,7 +182,7 @@ impl Planner<'_, '_> {
     }
 
     /// How many groups are committed after that of an access, where it has one by then.
-    pub(super) fn flying(&self, d: &Dependence, step: Step, commits: &Commits) -> Option<i64> {
+    pub(crate) fn flying(&self, d: &Dependence, step: Step, commits: &Commits) -> Option<i64> {
         let waits = d.waits.as_ref()?;
         let of = |(x, y): &(Turns, Turns)| {
             let there = self.tree.turns_at(d, step, (x, y));

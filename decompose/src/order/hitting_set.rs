@@ -8,7 +8,7 @@ const CHOICES: usize = 4096;
 
 /// For every set one of its places, at the least cost; of places that serve alike the last. Empty
 /// sets are left out.
-pub(super) fn cheapest(sets: &[Vec<At>], cost: impl Fn(At) -> f64) -> BTreeSet<At> {
+pub(crate) fn cheapest(sets: &[Vec<At>], cost: impl Fn(At) -> f64) -> BTreeSet<At> {
     let sets: BTreeSet<BTreeSet<At>> =
         sets.iter().filter(|s| !s.is_empty()).map(|s| s.iter().copied().collect()).collect();
     let mut out = BTreeSet::new();

@@ -1,25 +1,25 @@
 //! What is executed between two statements for certain: where something can be put between them,
 //! and how many groups of copies are committed on the way.
 
-use super::depend::Dependence;
+use super::dependences::Dependence;
 use super::tree::{At, Tree, Turns};
-use super::{Place, Sync};
+use crate::plan::sync::{Place, Sync};
 use carbyne_ir::ast::SyncOp;
 use carbyne_ir::program::StmtKind;
 use std::collections::BTreeMap;
 
 /// A place on every way from one access to another, seen from its last execution before the second.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// Before this statement, or this statement itself.
-    pub(super) at: At,
+    pub(crate) at: At,
     /// In whose iterations.
-    pub(super) side: Side,
+    pub(crate) side: Side,
 }
 
 /// Whose iterations of the loops around both accesses a place is executed in.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// The first access's.
     First,
     /// The iteration before the second access's, of the loop that carries the dependence.
@@ -32,7 +32,7 @@ pub(super) enum Side {
 
 /// What every way from one access to another passes, in order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Passed {
+pub(crate) enum Passed {
     /// The gap before a statement.
     Gap(Step),
     /// A statement, whole.
@@ -41,7 +41,7 @@ pub(super) enum Passed {
 
 impl Passed {
     /// The gap that it is.
-    pub(super) fn gap(&self) -> Option<Step> {
+    pub(crate) fn gap(&self) -> Option<Step> {
         match self {
             Passed::Gap(step) => Some(*step),
             Passed::Whole(_) => None,
@@ -51,7 +51,7 @@ impl Passed {
 
 impl Tree<'_> {
     /// What every way from the first access to the second passes.
-    pub(super) fn way(&self, d: &Dependence) -> Vec<Passed> {
+    pub(crate) fn way(&self, d: &Dependence) -> Vec<Passed> {
         let mut out = vec![];
         let Some((x, y)) = self.top(d) else { return out };
         // Out of the first access.
@@ -123,7 +123,7 @@ impl Tree<'_> {
 
     /// The last iterations of the loops around a step that come before the second access, where the
     /// accesses have these.
-    pub(super) fn turns_at(&self, d: &Dependence, step: Step, (x, y): (&Turns, &Turns)) -> Turns {
+    pub(crate) fn turns_at(&self, d: &Dependence, step: Step, (x, y): (&Turns, &Turns)) -> Turns {
         let around = |l: At, of: At| self.holds(l, of);
         let mut out = Turns::new();
         for l in self.loops(step.at) {
@@ -145,7 +145,7 @@ impl Tree<'_> {
 }
 
 /// How many groups of asynchronous copies are committed where; at least so many where it depends.
-pub(super) struct Commits {
+pub(crate) struct Commits {
     /// In a statement and right after it.
     of: Vec<i64>,
     /// Right after it.
@@ -155,7 +155,7 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    pub(super) fn new(tree: &Tree<'_>, plan: &BTreeMap<Place, Sync>) -> Self {
+    pub(crate) fn new(tree: &Tree<'_>, plan: &BTreeMap<Place, Sync>) -> Self {
         let n = tree.nodes.len();
         let mut out = Commits { of: vec![0; n], after: vec![0; n], before: vec![0; n] };
         // What is in a statement comes after it.
@@ -194,7 +194,7 @@ impl Commits {
 
     /// After a statement, in these iterations, and up to what stands before another: at least so
     /// many.
-    pub(super) fn between(
+    pub(crate) fn between(
         &self,
         tree: &Tree<'_>,
         (from, first): (At, &Turns),
@@ -243,7 +243,7 @@ impl Commits {
     }
 
     /// After a statement, in these iterations, and up to the end of the block: at least so many.
-    pub(super) fn to_end(&self, tree: &Tree<'_>, (from, turns): (At, &Turns)) -> i64 {
+    pub(crate) fn to_end(&self, tree: &Tree<'_>, (from, turns): (At, &Turns)) -> i64 {
         let mut n = 0i64;
         let mut inner = None;
         for at in tree.chain(from) {

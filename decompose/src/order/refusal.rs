@@ -1,6 +1,6 @@
 //! The errors for what cannot be ordered.
 
-use super::depend::Dependence;
+use super::dependences::Dependence;
 use super::facts::Facts;
 use super::planner::Planner;
 use super::tree::{At, Tree};
@@ -8,7 +8,7 @@ use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;
 
 /// The error for a dependence that nothing can order.
-pub(super) fn unordered(planner: &Planner<'_, '_>, d: &Dependence) -> Box<Diagnostic> {
+pub(crate) fn unordered(planner: &Planner<'_, '_>, d: &Dependence) -> Box<Diagnostic> {
     let (facts, tree) = (planner.facts, planner.tree);
     if planner.who(d.from) == planner.who(d.to) {
         return diverged(facts, tree, d.to);
@@ -38,7 +38,7 @@ fn place(facts: &Facts<'_>, tree: &Tree<'_>, at: At) -> (Span, String) {
 }
 
 /// The error for a copy into a stage that the same threads touch again before they hand it over.
-pub(super) fn overtaken(facts: &Facts<'_>, tree: &Tree<'_>, from: At, to: At) -> Box<Diagnostic> {
+pub(crate) fn overtaken(facts: &Facts<'_>, tree: &Tree<'_>, from: At, to: At) -> Box<Diagnostic> {
     let (copy, _) = place(facts, tree, from);
     let (span, kind) = place(facts, tree, to);
     let message =
@@ -52,7 +52,7 @@ pub(super) fn overtaken(facts: &Facts<'_>, tree: &Tree<'_>, from: At, to: At) ->
 }
 
 /// The error for a barrier where not all of its threads come.
-pub(super) fn diverged(facts: &Facts<'_>, tree: &Tree<'_>, at: At) -> Box<Diagnostic> {
+pub(crate) fn diverged(facts: &Facts<'_>, tree: &Tree<'_>, at: At) -> Box<Diagnostic> {
     let (span, kind) = place(facts, tree, at);
     let message =
         format!("this {kind} needs a barrier, which must not be inside a condition on threads");

@@ -2,7 +2,7 @@
 //!
 //! Between two accesses that depend on each other, by different threads, stands a barrier: on every
 //! way from one to the other, where all threads of the block pass. Barriers are put where the
-//! fewest are executed: one serves every dependence whose ways it is on ([`cover`]). What an
+//! fewest are executed: one serves every dependence whose ways it is on ([`hitting_set`](super::hitting_set)). What an
 //! asynchronous copy writes is there once its group is waited for and a barrier has passed the news
 //! on; till then nothing else may touch it, and nobody may write what the copy reads. The wait
 //! stands before the barrier and leaves in flight what every iteration allows.
@@ -18,16 +18,16 @@
 //! waits for copies that the text does not call asynchronous; and a barrier stands only where all
 //! threads of the block pass. Where that is impossible the operation is refused.
 
-use super::depend::Dependences;
+use super::dependences::Dependences;
 use super::facts::{Asynchronous, Facts};
 use super::gaps::Taken;
 use super::paths::Commits;
 use super::planner::{Need, Planner};
 use super::refusal;
-use super::roles::Roles;
 use super::tree::Tree;
-use super::{Arrival, Place, Sync};
-use crate::solve::Solution;
+use crate::plan::roles::Roles;
+use crate::plan::solution::Solution;
+use crate::plan::sync::{Arrival, Place, Sync};
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::program::{Program, SpecId};

@@ -4,9 +4,10 @@
 //! block evaluates it: two accesses with the same such terms are compared by the rest, any others
 //! may meet anywhere. The rest is evaluated for the loops around and for each thread.
 
-use super::facts::Facts;
-use crate::solve::ops::WARP;
-use carbyne_ir::expr::{Dim, Node, VarId};
+use crate::access::ops::WARP;
+use crate::access::sum::{Depends, Sum, depends};
+use crate::order::facts::Facts;
+use carbyne_ir::expr::{Dim, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{BufferId, Condition, Program, SpecId, TensorId, ThreadsId, VarKind};
 use std::collections::{HashMap, HashSet};
@@ -16,18 +17,18 @@ use std::rc::Rc;
 const MOST: i64 = 1 << 18;
 
 /// Stands for several threads, or for one that is not known.
-pub(super) const MANY: u32 = u32::MAX;
+pub(crate) const MANY: u32 = u32::MAX;
 
 /// What is accessed: a buffer, or what a spec exchanges in its body.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(crate) enum Target {
     Buffer(BufferId),
     Exchange(SpecId),
 }
 
 /// Which elements are accessed, ascending, each with the thread that does.
 #[derive(Debug)]
-pub(super) struct Elements {
+pub(crate) struct Elements {
     /// Each of these objects has one of its own.
     id: usize,
     /// The terms of the offset that are the same for a block, with their factors.
@@ -136,16 +137,16 @@ impl Elements {
 
 /// How two accesses of elements that are known relate.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Relation {
+pub(crate) struct Relation {
     /// They have an element in common.
-    pub(super) meet: bool,
+    pub(crate) meet: bool,
     /// They have one that two threads touch.
-    pub(super) threads: bool,
+    pub(crate) threads: bool,
 }
 
 impl Relation {
-    pub(super) const NONE: Relation = Relation { meet: false, threads: false };
-    pub(super) const ALL: Relation = Relation { meet: true, threads: true };
+    pub(crate) const NONE: Relation = Relation { meet: false, threads: false };
+    pub(crate) const ALL: Relation = Relation { meet: true, threads: true };
 }
 
 /// An operand of a leaf, whether it is written, where it begins, and the values on which its
@@ -154,17 +155,17 @@ type Access = (SpecId, TensorId, bool, Dim, Vec<i64>);
 
 /// Finds elements, and compares them; what was found is kept.
 #[derive(Default)]
-pub(super) struct Found {
+pub(crate) struct Found {
     elements: HashMap<Access, Option<Rc<Elements>>>,
     relations: HashMap<(usize, usize), Relation>,
     made: usize,
     /// Evaluations so far, in units of a leaf's.
-    pub(super) work: usize,
+    pub(crate) work: usize,
 }
 
 impl Found {
     /// How accesses of these elements of one buffer relate.
-    pub(super) fn relation(&mut self, a: &Elements, b: &Elements) -> Relation {
+    pub(crate) fn relation(&mut self, a: &Elements, b: &Elements) -> Relation {
         if a.block != b.block {
             return Relation::ALL;
         }
@@ -179,7 +180,7 @@ impl Found {
     }
 
     /// The elements of an operand that begins there, where they can be known.
-    pub(super) fn of(
+    pub(crate) fn of(
         &mut self,
         facts: &Facts<'_>,
         (id, t, write): (SpecId, TensorId, bool),
@@ -283,119 +284,56 @@ fn first_of(facts: &Facts<'_>, id: SpecId) -> Option<i64> {
 
 /// An offset: terms that are the same for a block, and others.
 struct Offset {
-    constant: i64,
     block: Vec<(Dim, i64)>,
-    rest: Vec<(Dim, i64)>,
-}
-
-/// What an expression depends on.
-#[derive(Copy, Clone, Default)]
-pub(super) struct Depends {
-    /// The thread.
-    pub(super) thread: bool,
-    /// The block, or symbols.
-    pub(super) block: bool,
-    /// Loops.
-    pub(super) loops: bool,
-}
-
-/// What an expression depends on.
-pub(super) fn depends(p: &Program, d: Dim) -> Depends {
-    let mut out = Depends::default();
-    for v in p.vars_in(d) {
-        match p.vars.get(&v) {
-            Some(VarKind::Thread(_)) => out.thread = true,
-            Some(VarKind::Block(_) | VarKind::Symbol) | None => out.block = true,
-            Some(VarKind::Loop | VarKind::Element(_) | VarKind::Counter(_)) => out.loops = true,
-            Some(VarKind::Index(def)) => {
-                let inner = depends(p, *def);
-                out.thread |= inner.thread;
-                out.block |= inner.block;
-                out.loops |= inner.loops;
-            }
-        }
-    }
-    out
+    rest: Sum,
 }
 
 /// The value of an expression of one thread, without blocks and symbols.
-pub(super) fn value(
+pub(crate) fn value(
     p: &Program,
     d: Dim,
     env: &HashMap<VarId, i64>,
     thread: Option<u32>,
 ) -> Option<i64> {
-    fn of(p: &Program, env: &HashMap<VarId, i64>, t: Option<u32>, v: VarId) -> Option<i64> {
-        match p.vars.get(&v)? {
-            VarKind::Thread(_) => t.map(i64::from),
-            VarKind::Block(_) | VarKind::Element(_) | VarKind::Counter(_) | VarKind::Symbol => None,
-            VarKind::Loop => env.get(&v).copied(),
-            VarKind::Index(def) => p.arena.eval(*def, &|v| of(p, env, t, v)).ok(),
-        }
-    }
-    p.arena.eval(d, &|v| of(p, env, thread, v)).ok()
+    p.value_with(d, &|v| match p.vars.get(&v)? {
+        VarKind::Thread(_) => thread.map(i64::from),
+        VarKind::Loop => env.get(&v).copied(),
+        _ => None,
+    })
 }
 
 impl Offset {
     /// None where blocks and threads or loops cannot be told apart.
     fn of(p: &Program, d: Dim) -> Option<Offset> {
-        let mut out = Offset { constant: 0, block: vec![], rest: vec![] };
-        let term = |d: Dim, factor: i64, out: &mut Offset| {
-            let on = depends(p, d);
-            if on.block && (on.thread || on.loops) {
-                return None;
-            }
-            if on.block { &mut out.block } else { &mut out.rest }.push((d, factor));
-            Some(())
-        };
-        match d {
-            Dim::Const(c) => out.constant = c,
-            Dim::Expr(id) => match p.arena.node(id) {
-                Node::Linear { terms, constant } => {
-                    out.constant = constant;
-                    for (e, factor) in terms.iter() {
-                        term(Dim::Expr(*e), *factor, &mut out)?;
-                    }
-                }
-                _ => term(d, 1, &mut out)?,
-            },
+        let is_mixed = |on: Depends| (on.block || on.symbol) && (on.thread || on.loops);
+        let all = Sum::of(p, d);
+        if all.terms.iter().any(|(d, _)| is_mixed(depends(p, *d))) {
+            return None;
         }
-        Some(out)
+        let (block, rest) = all.split(|d| depends(p, d).block || depends(p, d).symbol);
+        Some(Offset { block, rest })
     }
 
     /// The loops that it depends on.
     fn loops(&self, p: &Program) -> Vec<VarId> {
-        fn of(p: &Program, d: Dim, out: &mut Vec<VarId>) {
-            for v in p.vars_in(d) {
-                match p.vars.get(&v) {
-                    Some(VarKind::Loop) if !out.contains(&v) => out.push(v),
-                    Some(VarKind::Index(def)) => of(p, *def, out),
-                    _ => {}
-                }
-            }
-        }
-        let mut out = vec![];
-        self.rest.iter().for_each(|(d, _)| of(p, *d, &mut out));
+        let mut out = self.rest.variables(p);
+        out.retain(|v| matches!(p.vars.get(v), Some(VarKind::Loop)));
         out
     }
 
     /// The rest, for a thread.
     fn at(&self, p: &Program, env: &HashMap<VarId, i64>, thread: Option<u32>) -> Option<i64> {
-        let mut sum = self.constant;
-        for (d, factor) in &self.rest {
-            sum = sum.checked_add(value(p, *d, env, thread)?.checked_mul(*factor)?)?;
-        }
-        Some(sum)
+        self.rest.value(|d| value(p, d, env, thread))
     }
 }
 
 /// Threads of a block, a bit each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mask([u64; 16]);
+pub(crate) struct Mask([u64; 16]);
 
 impl Mask {
     /// The first so many.
-    pub(super) fn first(n: i64) -> Self {
+    pub(crate) fn first(n: i64) -> Self {
         let mut out = Mask([0; 16]);
         (0..n.clamp(0, 1024)).for_each(|t| out.insert(t));
         out
@@ -407,39 +345,39 @@ impl Mask {
         }
     }
 
-    pub(super) fn and(&self, other: &Mask) -> Mask {
+    pub(crate) fn and(&self, other: &Mask) -> Mask {
         Mask(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    pub(super) fn or(&self, other: &Mask) -> Mask {
+    pub(crate) fn or(&self, other: &Mask) -> Mask {
         Mask(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
     /// Whether all of the others are among these.
-    pub(super) fn covers(&self, others: &Mask) -> bool {
+    pub(crate) fn covers(&self, others: &Mask) -> bool {
         self.and(others) == *others
     }
 
     /// Whether some are among both.
-    pub(super) fn meets(&self, others: &Mask) -> bool {
+    pub(crate) fn meets(&self, others: &Mask) -> bool {
         self.0.iter().zip(&others.0).any(|(a, b)| a & b != 0)
     }
 
     /// How many.
-    pub(super) fn count(&self) -> i64 {
+    pub(crate) fn count(&self) -> i64 {
         self.0.iter().map(|w| i64::from(w.count_ones())).sum()
     }
 
     /// The warps that these are in: the first thread of the first, and the number of threads up to
     /// the last's end.
-    pub(super) fn warps(&self) -> Option<(i64, i64)> {
+    pub(crate) fn warps(&self) -> Option<(i64, i64)> {
         let first = i64::from(self.threads().next()?) / WARP * WARP;
         let last = i64::from(self.threads().last()?) / WARP * WARP + WARP;
         Some((first, last - first))
     }
 
     /// Those for which something holds.
-    pub(super) fn filter(&self, holds: impl Fn(u32) -> bool) -> Mask {
+    pub(crate) fn filter(&self, holds: impl Fn(u32) -> bool) -> Mask {
         let mut out = Mask([0; 16]);
         self.threads().filter(|t| holds(*t)).for_each(|t| out.insert(i64::from(t)));
         out
@@ -455,7 +393,7 @@ impl Mask {
 }
 
 /// The threads of a thread tensor, where they are known.
-pub(super) fn members(p: &Program, id: ThreadsId, env: &HashMap<VarId, i64>) -> Option<Mask> {
+pub(crate) fn members(p: &Program, id: ThreadsId, env: &HashMap<VarId, i64>) -> Option<Mask> {
     let t = &p.threads[id];
     // A thread for itself is each of those that the tensor was made of.
     if let Some(of) = t.each {
@@ -473,7 +411,7 @@ pub(super) fn members(p: &Program, id: ThreadsId, env: &HashMap<VarId, i64>) -> 
 
 /// Whether a condition holds, blocks and symbols unknown; without a thread where it depends on
 /// none.
-pub(super) fn holds(
+pub(crate) fn holds(
     p: &Program,
     cond: &[Condition],
     env: &HashMap<VarId, i64>,

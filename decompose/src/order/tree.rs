@@ -1,25 +1,26 @@
 //! The statements of a kernel's body, numbered in text order, and where something can be put
 //! between them.
 
-use super::access::{Mask, depends, members};
-use super::drift::mentions;
 use super::facts::Facts;
-use crate::solve::ops;
+use crate::access::increments::mentions;
+use crate::access::ops;
+use crate::access::sum::depends;
+use crate::order::touched::{Mask, members};
 use carbyne_ir::ast::{NodeKey, SyncOp};
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind};
 use std::collections::HashMap;
 
 /// A statement of the body, by its place in text order.
-pub(super) type At = usize;
+pub(crate) type At = usize;
 
 /// Iterations of loops, counted from 0, by the statements that are these loops.
-pub(super) type Turns = HashMap<At, i64>;
+pub(crate) type Turns = HashMap<At, i64>;
 
 /// A loop.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Loop {
-    pub(super) var: VarId,
+pub(crate) struct Loop {
+    pub(crate) var: VarId,
     /// Its first value, if it is known.
     start: Option<i64>,
     step: i64,
@@ -27,42 +28,42 @@ pub(super) struct Loop {
     /// iteration.
     counted: Option<(Dim, VarId)>,
     /// How many iterations it has, if that is known.
-    pub(super) trips: Option<i64>,
+    pub(crate) trips: Option<i64>,
 }
 
 /// A statement.
-pub(super) struct Node<'p> {
-    pub(super) stmt: &'p Stmt,
+pub(crate) struct Node<'p> {
+    pub(crate) stmt: &'p Stmt,
     /// The statement that it is in.
-    pub(super) parent: Option<At>,
+    pub(crate) parent: Option<At>,
     /// In which of that one's lists, and where in it.
-    pub(super) list: usize,
-    pub(super) index: usize,
+    pub(crate) list: usize,
+    pub(crate) index: usize,
     /// What is in it.
-    pub(super) lists: [Vec<At>; 2],
+    pub(crate) lists: [Vec<At>; 2],
     /// Its number after all that is in it.
-    pub(super) end: At,
-    pub(super) of_loop: Option<Loop>,
+    pub(crate) end: At,
+    pub(crate) of_loop: Option<Loop>,
     /// The threads of the block that come to it together, as far as the text says; none where
     /// threads have parted.
-    pub(super) threads: Option<Mask>,
+    pub(crate) threads: Option<Mask>,
     /// Whether an operation of the block is in it.
-    pub(super) operation: bool,
+    pub(crate) operation: bool,
     /// The outermost statement around it, or itself, that has no operation of the block in it.
-    pub(super) by_hand: Option<At>,
+    pub(crate) by_hand: Option<At>,
     /// Whether something is put before and after it: whether it has specs in it, or synchronizes.
-    pub(super) place: bool,
+    pub(crate) place: bool,
 }
 
 /// The body of a kernel.
-pub(super) struct Tree<'p> {
-    pub(super) nodes: Vec<Node<'p>>,
+pub(crate) struct Tree<'p> {
+    pub(crate) nodes: Vec<Node<'p>>,
     /// The outermost list.
-    pub(super) roots: Vec<At>,
+    pub(crate) roots: Vec<At>,
 }
 
 impl<'p> Tree<'p> {
-    pub(super) fn new(facts: &Facts<'p>, body: &'p [Stmt]) -> Self {
+    pub(crate) fn new(facts: &Facts<'p>, body: &'p [Stmt]) -> Self {
         let mut tree = Tree { nodes: vec![], roots: vec![] };
         let all = Mask::first(facts.threads);
         tree.roots = tree.list(facts, body, (None, 0), Some(&all), None);
@@ -107,16 +108,16 @@ impl<'p> Tree<'p> {
         out
     }
 
-    pub(super) fn node(&self, at: At) -> &Node<'p> {
+    pub(crate) fn node(&self, at: At) -> &Node<'p> {
         &self.nodes[at]
     }
 
-    pub(super) fn key(&self, at: At) -> NodeKey {
+    pub(crate) fn key(&self, at: At) -> NodeKey {
         self.nodes[at].stmt.node.key()
     }
 
     /// The spec that a statement is.
-    pub(super) fn spec(&self, at: At) -> Option<SpecId> {
+    pub(crate) fn spec(&self, at: At) -> Option<SpecId> {
         match self.nodes[at].stmt.kind {
             StmtKind::Spec(id) => Some(id),
             _ => None,
@@ -124,18 +125,18 @@ impl<'p> Tree<'p> {
     }
 
     /// The list that a statement stands in.
-    pub(super) fn siblings(&self, at: At) -> &[At] {
+    pub(crate) fn siblings(&self, at: At) -> &[At] {
         let node = self.node(at);
         node.parent.map_or(&self.roots, |p| &self.nodes[p].lists[node.list])
     }
 
     /// A statement and those around it, from the inside out.
-    pub(super) fn chain(&self, at: At) -> impl Iterator<Item = At> + '_ {
+    pub(crate) fn chain(&self, at: At) -> impl Iterator<Item = At> + '_ {
         std::iter::successors(Some(at), |at| self.nodes[*at].parent)
     }
 
     /// The loops around a statement, itself not among them, from the outside in.
-    pub(super) fn loops(&self, at: At) -> Vec<At> {
+    pub(crate) fn loops(&self, at: At) -> Vec<At> {
         let mut out: Vec<At> =
             self.chain(at).skip(1).filter(|a| self.nodes[*a].of_loop.is_some()).collect();
         out.reverse();
@@ -143,12 +144,12 @@ impl<'p> Tree<'p> {
     }
 
     /// Whether a statement is in another, or is that one.
-    pub(super) fn holds(&self, outer: At, at: At) -> bool {
+    pub(crate) fn holds(&self, outer: At, at: At) -> bool {
         (outer..self.nodes[outer].end).contains(&at)
     }
 
     /// The statements of one list that two statements are in or are: the innermost such list.
-    pub(super) fn common(&self, a: At, b: At) -> Option<(At, At)> {
+    pub(crate) fn common(&self, a: At, b: At) -> Option<(At, At)> {
         let of_a: Vec<At> = self.chain(a).collect();
         self.chain(b).find_map(|y| {
             let (parent, list) = (self.nodes[y].parent, self.nodes[y].list);
@@ -160,7 +161,7 @@ impl<'p> Tree<'p> {
     }
 
     /// The values of loop variables in these iterations, where they are known.
-    pub(super) fn values(&self, turns: &Turns) -> HashMap<VarId, i64> {
+    pub(crate) fn values(&self, turns: &Turns) -> HashMap<VarId, i64> {
         let value = |(at, turn): (&At, &i64)| {
             let l = self.nodes[*at].of_loop?;
             Some((l.var, l.start?.checked_add(turn.checked_mul(l.step)?)?))
@@ -194,7 +195,7 @@ impl<'p> Tree<'p> {
 
     /// An expression, and the variable with which it moves with a loop: what counts iterations,
     /// where the loop's own does not begin at a number.
-    pub(super) fn moving(&self, p: &Program, d: Dim, of: Loop) -> (Dim, VarId) {
+    pub(crate) fn moving(&self, p: &Program, d: Dim, of: Loop) -> (Dim, VarId) {
         match (self.in_turns(p, d), of.counted) {
             ((put, true), Some((_, turn))) => (put, turn),
             ((d, _), _) => (d, of.var),
@@ -202,13 +203,13 @@ impl<'p> Tree<'p> {
     }
 
     /// The variable that counts iterations of a loop whose first value is not known.
-    pub(super) fn counted(&self, at: At) -> Option<VarId> {
+    pub(crate) fn counted(&self, at: At) -> Option<VarId> {
         self.nodes[at].of_loop?.counted.map(|(_, turn)| turn)
     }
 
     /// An expression in these iterations, as far as it follows from loops whose first values are
     /// not known.
-    pub(super) fn at_turns(&self, p: &Program, d: Dim, turns: &Turns) -> Dim {
+    pub(crate) fn at_turns(&self, p: &Program, d: Dim, turns: &Turns) -> Dim {
         let (put, true) = self.in_turns(p, d) else { return d };
         let number = |v: VarId| {
             let counts = |(at, _): &(&At, &i64)| self.counted(**at) == Some(v);
@@ -226,7 +227,7 @@ impl<'p> Tree<'p> {
     /// The nearest iterations of two statements: the last of loops around the first alone, the
     /// first of those around the second, and of a loop that carries a dependence one after the
     /// other.
-    pub(super) fn nearest(&self, from: At, to: At, carried: Option<At>) -> (Turns, Turns) {
+    pub(crate) fn nearest(&self, from: At, to: At, carried: Option<At>) -> (Turns, Turns) {
         let last =
             |l: At| self.nodes[l].of_loop.and_then(|l| l.trips).map_or(0, |n| (n - 1).max(0));
         let second = self.loops(to);
@@ -241,7 +242,7 @@ impl<'p> Tree<'p> {
     }
 
     /// The threads that may execute a statement.
-    pub(super) fn who(&self, facts: &Facts<'_>, at: At) -> Mask {
+    pub(crate) fn who(&self, facts: &Facts<'_>, at: At) -> Mask {
         let mut out = Mask::first(facts.threads);
         for at in self.chain(at) {
             let exec = self.spec(at).and_then(|id| facts.p.specs[id].exec);
@@ -253,18 +254,18 @@ impl<'p> Tree<'p> {
     }
 
     /// Whether all threads that come to a statement execute what is in it, in order.
-    pub(super) fn all_go_on(&self, at: At) -> bool {
+    pub(crate) fn all_go_on(&self, at: At) -> bool {
         let inner = self.node(at).lists[0].first().map(|s| &self.node(*s).threads);
         inner.is_none_or(|inner| *inner == self.node(at).threads)
     }
 
     /// Whether these threads come to a statement together.
-    pub(super) fn meet(&self, at: At, threads: &Mask) -> bool {
+    pub(crate) fn meet(&self, at: At, threads: &Mask) -> bool {
         self.node(at).threads.as_ref().is_some_and(|here| here.covers(threads))
     }
 
     /// How often a statement is executed, about.
-    pub(super) fn times(&self, at: At) -> f64 {
+    pub(crate) fn times(&self, at: At) -> f64 {
         /// Turns of a loop of unknown length.
         const SOME: i64 = 32;
         let trips = |l: &At| self.nodes[*l].of_loop.and_then(|l| l.trips).unwrap_or(SOME) as f64;
@@ -272,7 +273,7 @@ impl<'p> Tree<'p> {
     }
 
     /// The threads that come to a leaf in these iterations; none where nobody does.
-    pub(super) fn mask(
+    pub(crate) fn mask(
         &self,
         facts: &Facts<'_>,
         at: At,
@@ -296,7 +297,7 @@ impl<'p> Tree<'p> {
                         .any(|(a, _, b)| [a, b].iter().any(|d| depends(facts.p, **d).thread));
                     // The first list where it may hold, the second where it may not.
                     let comes = |t: Option<u32>| {
-                        super::access::holds(facts.p, cond, env, t) != Some(list == 1)
+                        crate::order::touched::holds(facts.p, cond, env, t) != Some(list == 1)
                     };
                     if of_threads {
                         mask = mask.filter(|t| comes(Some(t)));
@@ -329,7 +330,7 @@ fn of_loop(facts: &Facts<'_>, stmt: &Stmt) -> Option<Loop> {
 
 /// Whether a statement waits for copies or multiplications of the threads' own, or for a phase of
 /// an mbarrier.
-pub(super) fn waits(stmt: &Stmt) -> bool {
+pub(crate) fn waits(stmt: &Stmt) -> bool {
     let StmtKind::Sync(s) = &stmt.kind else { return false };
     matches!(
         s.op,
@@ -342,7 +343,7 @@ pub(super) fn waits(stmt: &Stmt) -> bool {
 }
 
 /// Whether a statement is a barrier or another synchronization of the text.
-pub(super) fn synchronizes(stmt: &Stmt) -> bool {
+pub(crate) fn synchronizes(stmt: &Stmt) -> bool {
     matches!(stmt.kind, StmtKind::Barrier(_) | StmtKind::Sync(_))
 }
 

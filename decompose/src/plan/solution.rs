@@ -2,11 +2,11 @@
 //! what must stand between accesses.
 
 use super::copy::Candidate;
+use super::sync::{Place, Sync};
 use super::{exchange, matmul, pointwise, reduce};
-use crate::certificate::Certificate;
-use crate::model::Estimate;
-use crate::model::work::Work;
-use crate::schedule::{Place, Sync};
+use crate::certify::certificate::Certificate;
+use crate::cost::Estimate;
+use crate::cost::work::Work;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::layout::{Layout, Swizzle};
@@ -175,12 +175,12 @@ impl Solution {
     }
 
     /// Whether a MatMul is among the operations.
-    pub(super) fn has_matmul(&self) -> bool {
+    pub(crate) fn has_matmul(&self) -> bool {
         self.assignments.values().any(|a| matches!(a.how, Assignment::MatMul(_)))
     }
 
     /// The first operation whose body takes the threads of a block by warps.
-    pub(super) fn whole_warps(&self, table: &AtomTable) -> Option<SpecId> {
+    pub(crate) fn whole_warps(&self, table: &AtomTable) -> Option<SpecId> {
         self.assignments.iter().find(|(_, a)| a.how.by_warps(table)).map(|(id, _)| *id)
     }
 }
@@ -218,7 +218,7 @@ impl Assignment {
     }
 
     /// It in a few words.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         match self {
             Assignment::Copy(c) => format!("{} x{}", c.atom, c.instructions),
             Assignment::Pointwise(c) => format!("{} of {}", c.atom, c.n),

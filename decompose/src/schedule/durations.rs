@@ -5,11 +5,12 @@
 //! of a leaf are what the kernel takes where nothing else takes anything. Latencies are those of
 //! the architecture's timing. A block is taken to have its multiprocessor to itself.
 
-use crate::model::fitted::FITTED;
-use crate::model::outline::{Leaf, Outline, elements};
-use crate::model::work::Work;
-use crate::model::{Costing, Estimate, Grid, Resource};
-use crate::solve::tv::Known;
+use crate::access::ops::Known;
+use crate::cost::constants::FITTED;
+use crate::cost::outline::{Leaf, Outline, elements};
+use crate::cost::steady::Grid;
+use crate::cost::work::Work;
+use crate::cost::{Costing, Estimate, Resource};
 use carbyne_atoms::limits::Timing;
 use carbyne_atoms::{AtomTable, Machine, limits};
 use carbyne_ir::ast::SpecKind;

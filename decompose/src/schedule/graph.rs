@@ -2,23 +2,24 @@
 //!
 //! Operations are the statements of the body that contain specs: a leaf, or a statement with a body
 //! as a whole. Rows of the table tell which of them are asynchronous: a MatMul by an instruction
-//! that takes descriptors ([`matmul::described`]), and a copy from global to shared memory. Such a
+//! that takes descriptors ([`Target::by_descriptors`]), and a copy from global to shared memory. Such a
 //! copy uses the copy engine if only such MatMuls read its tensor, and asynchronous copies by
 //! threads otherwise.
 //!
 //! Dependences follow from accesses to the same buffer. A tensor that is declared in the body is a
 //! new one in each iteration, but its places are limited: the stages of a ring, or a single place.
 //! For other buffers the offsets tell how many iterations lie between two accesses
-//! ([`super::distance`]).
+//! ([`crate::access::distance`]).
 
-use super::distance::{Counter, distance};
+use super::Target;
+use super::durations::{Takes, Taking};
 use super::problem::{Dependence, Kind, MOST_OPERATIONS, Operation, Problem, Unsolvable, Use};
-use super::takes::{Takes, Taking};
-use crate::leaves;
-use crate::schedule::pipeline::{self, Loop};
-use crate::solve::ops::{self, Op};
-use crate::solve::{matmul, tv::Known};
-use carbyne_atoms::{AtomTable, Machine};
+use crate::access::distance::{Counter, distance};
+use crate::access::leaves;
+use crate::access::ops;
+use crate::access::ops::Op;
+use crate::access::staged_loops::Loop;
+use crate::access::staged_loops::is_asynchronous;
 use carbyne_ir::ast::{NodeKey, SpecKind, Unroll};
 use carbyne_ir::program::{BufferId, Program, SpecId, Stmt, StmtKind, TensorId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,16 +80,16 @@ impl Graph {
         p: &Program,
         kernel: SpecId,
         stmt: &Stmt,
-        table: &AtomTable,
-        machine: &Machine,
+        target: &Target<'_>,
     ) -> Result<Graph, Unscheduled> {
         let StmtKind::For { var, start, end, step, body, .. } = &stmt.kind else {
             return Err(Unscheduled::Unsolvable(Unsolvable::Empty));
         };
-        let taking = Taking::new(p, kernel, table, machine).ok_or(Unscheduled::Threads)?;
+        let taking =
+            Taking::new(p, kernel, target.table, target.machine).ok_or(Unscheduled::Threads)?;
         let mut build = Build {
             p,
-            table,
+            target: *target,
             kernel,
             body,
             counter: Counter {
@@ -157,7 +158,7 @@ struct Place {
 
 struct Build<'p> {
     p: &'p Program,
-    table: &'p AtomTable,
+    target: Target<'p>,
     kernel: SpecId,
     body: &'p [Stmt],
     counter: Counter,
@@ -202,7 +203,7 @@ impl<'p> Build<'p> {
     fn places(&mut self, stmt: &Stmt) -> Result<(), Unscheduled> {
         let p = self.p;
         self.units = UNITS.map(|(name, serial)| self.graph.problem.resource(name, serial)).into();
-        let asynchronous = pipeline::is_asynchronous(self.table);
+        let asynchronous = is_asynchronous(self.target.table);
         let facts = Loop::of(p, stmt, &leaves::of_blocks(p), asynchronous);
         for own in p.walk(self.body).stmts() {
             let StmtKind::Allocate(t) = own.kind else { continue };
@@ -316,9 +317,7 @@ impl<'p> Build<'p> {
         let op = self.ops.iter().find(|op| op.spec == id);
         multiplies
             && spec.body.is_none()
-            && op.is_some_and(|op| {
-                !matmul::described(self.p, self.table, op, &Known::new()).is_empty()
-            })
+            && op.is_some_and(|op| (self.target.by_descriptors)(self.p, self.target.table, op))
     }
 
     /// What makes the copy from global to shared memory that a statement is; none where it is none,
@@ -340,12 +339,12 @@ impl<'p> Build<'p> {
             let mut inputs = s.leaves.iter().flat_map(|(id, _)| p.specs[*id].input_tensors());
             inputs.any(|t| p.tensors[t].buffer == buffer)
         };
-        let bulk = self.table.atoms().iter().any(|a| a.visibility.names_barrier());
+        let bulk = self.target.table.atoms().iter().any(|a| a.visibility.names_barrier());
         let mut readers = self.statements.iter().zip(products).filter(|(s, _)| reads(s));
         if bulk && readers.all(|(_, product)| *product) {
             return Some(Engine::Bulk);
         }
-        pipeline::is_asynchronous(self.table).then_some(Engine::Copies)
+        is_asynchronous(self.target.table).then_some(Engine::Copies)
     }
 
     /// What a statement is called: its kind, and the tensor that it writes, of several leaves the

@@ -4,38 +4,49 @@
 //! An operation of iteration n starts at σ + n·II, where II is the initiation interval; ⌊σ / II⌋ is
 //! its stage. [`problem`] is what is sought for: operations, the agents that issue them, what they
 //! keep busy, and dependences with latencies and distances. [`solve`] finds the least II, then the
-//! fewest stages, then the earliest starts, and says what it has proved; [`schedule`] is the
+//! fewest stages, then the earliest starts, and says what it has proved; [`modulo`] is the
 //! answer, with what follows from it for code: the order of issue, depths of rings, groups left in
 //! flight at each wait. [`graph`] makes the problem of a loop from its text, [`report`] says the
 //! answer to people.
 
-mod distance;
+mod durations;
 pub(crate) mod graph;
+pub(crate) mod modulo;
 mod net;
 pub(crate) mod problem;
 pub(crate) mod report;
-pub(crate) mod schedule;
 mod search;
 pub(crate) mod solve;
 mod system;
-mod takes;
 #[cfg(test)]
 mod tests;
 
+use crate::access::ops::Op;
 use carbyne_atoms::{AtomTable, Machine};
+use carbyne_ir::program::Program;
+use modulo::Schedule;
 use problem::{Problem, Unsolvable};
-use schedule::Schedule;
 
 /// Finds a schedule of a problem, visiting so many nodes at most.
 pub(crate) type Find = fn(&Problem, u64) -> Result<Schedule, Unsolvable>;
 
-/// How schedules of loops are found, and for what.
+/// The card for which loops are scheduled.
 #[derive(Copy, Clone)]
-pub(crate) struct Scheduler<'a> {
+pub(crate) struct Target<'a> {
     /// The instructions.
     pub table: &'a AtomTable,
     /// The card.
     pub machine: &'a Machine,
+    /// Whether an instruction that reads factors from shared memory by descriptors implements a
+    /// MatMul. Such an instruction goes on while others are issued.
+    pub by_descriptors: fn(&Program, &AtomTable, &Op) -> bool,
+}
+
+/// How schedules of loops are found, and for what.
+#[derive(Copy, Clone)]
+pub(crate) struct Scheduler<'a> {
+    /// The card.
+    pub target: Target<'a>,
     /// The search.
     pub find: Find,
 }

@@ -1,9 +1,9 @@
 //! The schedules of the loops of a decomposed program, for people.
 
+use super::Target;
 use super::graph::{Graph, Unscheduled, loops};
-use super::schedule::{Proof, Schedule};
+use super::modulo::{Proof, Schedule};
 use super::solve::{identity, solve, usual_nodes};
-use carbyne_atoms::{AtomTable, Machine};
 use carbyne_ir::ast::NodeId;
 use carbyne_ir::program::{Program, SpecId};
 
@@ -82,13 +82,8 @@ pub struct InFlight {
 }
 
 /// The schedules of all innermost loops with `stages=`.
-pub fn schedules(
-    p: &Program,
-    kernel: SpecId,
-    table: &AtomTable,
-    machine: &Machine,
-) -> Vec<LoopSchedule> {
-    let of = |stmt| Graph::of(p, kernel, stmt, table, machine).and_then(|graph| steady(&graph));
+pub(crate) fn schedules(p: &Program, kernel: SpecId, target: &Target<'_>) -> Vec<LoopSchedule> {
+    let of = |stmt| Graph::of(p, kernel, stmt, target).and_then(|graph| steady(&graph));
     let found = loops(p, kernel).into_iter();
     found.map(|stmt| LoopSchedule { node: stmt.node, steady: of(stmt) }).collect()
 }

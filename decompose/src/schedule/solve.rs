@@ -15,9 +15,9 @@
 //! The same formulation, by an SMT solver and with warps as resources: Soi et al., *Twill*, arXiv
 //! 2512.18134.
 
+use super::modulo::{Proof, Schedule};
 use super::net::Net;
 use super::problem::{Problem, Unsolvable};
-use super::schedule::{Proof, Schedule};
 use super::search::{Effort, Found, Search};
 use super::system::{Pair, System, ceil};
 

@@ -5,7 +5,8 @@
 //! All other expressions of the strategy and of its sub-specs are a key: their values, in the order
 //! of the text.
 
-use super::params::{Numbers, eval, leaves};
+use super::params::leaves;
+use crate::numbers::{Numbers, eval};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{Attr, AttrValue, Def, Exec, Expr, ExprKind, Group, Key, Stmt, StmtKind};
 use carbyne_ir::limits::MAX_STAGES;

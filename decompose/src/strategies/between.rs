@@ -4,7 +4,7 @@
 use super::graph::products;
 use super::write::number;
 use crate::names::{Names, given};
-use crate::places;
+use crate::origins;
 use carbyne_ir::ast::visit::{Of, Part, parts};
 use carbyne_ir::ast::{
     Block, Dims, Elements, Key, Name, Operand, Spec, SpecKind, Stmt, StmtKind, TensorType,
@@ -87,7 +87,7 @@ pub(super) fn kernels(
     let mut out = vec![Stmt::new(declared), first, rest];
     keep_unread(spec, &mut out[1..]);
     out[0].leading.clone_from(&stmt.leading);
-    places::inherit(&mut out, stmt.id, spec.span);
+    origins::inherit(&mut out, stmt.id, spec.span);
     Some(out)
 }
 
@@ -119,7 +119,7 @@ pub(super) fn of_each_output(
     }
     keep_unread(spec, &mut out);
     out[0].leading.clone_from(&stmt.leading);
-    places::inherit(&mut out, stmt.id, spec.span);
+    origins::inherit(&mut out, stmt.id, spec.span);
     Some(out)
 }
 

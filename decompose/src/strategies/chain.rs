@@ -7,11 +7,13 @@
 //! has extent 1 and theirs does not, all of it.
 
 use super::graph::{Graph, Input, Step};
-use super::pattern::{Bound, Found, Hole};
 use super::place::Place;
+use super::scalars::computed;
 use super::symbols::Symbols;
+use super::unwritten::Unwritten;
 use crate::build::word;
 use crate::names::Names;
+use crate::strategies::found::{Bound, Found, Hole};
 use carbyne_ir::ast::{
     self, Apply, Attr, AttrValue, Call, Expr, ExprKind, Key, Name, Operand, ReduceOp, ResultType,
     Spec, SpecKind, Stmt, StmtKind, TensorExpr, TupleExpr, TypeAttr, UnaryOp, View, ViewOp,
@@ -23,79 +25,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// Of how many Reductions of tiles what they read is computed again, at most: each has a copy of
 /// what is before it.
 const MOST_RECOMPUTED: usize = 3;
-
-/// Why a chain cannot be written where the strategy uses it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unwritten {
-    #[error("`@{0}` is not used on a tile of the strategy's operands")]
-    NoTile(String),
-    #[error(
-        "a Reduction along mode {mode} needs all {extent} elements in one tile, but a tile has \
-         {tile}"
-    )]
-    Reduces { mode: usize, extent: i64, tile: i64 },
-    #[error(
-        "a Reduction along mode {mode} needs all elements in one tile, but their number has no \
-         known bound"
-    )]
-    Unbounded { mode: usize },
-    #[error("`@{0}` is used with a wrong number of operands")]
-    Operands(String),
-    #[error("no pointwise operation combines partial results of {0}")]
-    Combines(ReduceOp),
-    #[error("the modes of an operand differ from those of the tile")]
-    Modes,
-    #[error("the declaration of `%{0}` does not state its type")]
-    Untyped(String),
-}
-
-/// The type in which a value is computed.
-pub(crate) fn computed(graph: &Graph, value: usize) -> Scalar {
-    let of = &graph.values[value];
-    match of.scalar {
-        s if of.source.is_none() && s == Scalar::F64 => wide(graph),
-        s if s.is_float() => {
-            if s == Scalar::F64 {
-                Scalar::F64
-            } else {
-                wide(graph)
-            }
-        }
-        s => s,
-    }
-}
-
-/// The type of floats in chains: binary64 where an operand or an output has it.
-fn wide(graph: &Graph) -> Scalar {
-    let operands = graph.values.iter().filter(|v| v.source.is_some()).map(|v| v.scalar);
-    match operands.chain(graph.outputs.iter().map(|o| o.scalar)).any(|s| s == Scalar::F64) {
-        true => Scalar::F64,
-        false => Scalar::F32,
-    }
-}
-
-/// The type that a value has where it is not computed on: of an operand its own, of a result what a
-/// cast says, or what the values before it have.
-pub(crate) fn scalar_of(graph: &Graph, value: usize) -> Scalar {
-    let mut at = value;
-    for _ in 0..=graph.steps.len() {
-        if graph.values[at].source.is_some() || !graph.values[at].scalar.is_float() {
-            return graph.values[at].scalar;
-        }
-        let Some(step) = graph.maker(at).map(|s| &graph.steps[s]) else { break };
-        if let Some(scalar) = step.scalar {
-            return scalar;
-        }
-        // The largest operand, whose elements are what is computed on.
-        let size =
-            |v: &usize| graph.values[*v].extents.iter().fold(1i64, |n, e| n.saturating_mul(*e));
-        match step.values().filter(|v| graph.values[*v].scalar.is_float()).max_by_key(size) {
-            Some(v) => at = v,
-            None => break,
-        }
-    }
-    wide(graph)
-}
 
 /// Writes uses of sub-specs into a body whose names have been replaced.
 pub(crate) struct Chains<'a> {

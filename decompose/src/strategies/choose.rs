@@ -2,40 +2,36 @@
 //! the arithmetic of their tiles; layouts are solved of those whose bound beats the best.
 
 use super::alike::{self, Alike};
-use super::atom::NoLeaf;
 use super::between;
+use super::candidates::{Candidate, Choosing, GivenUp, Ranked, Ranking, Reason, WithBodies, shown};
+use super::extents;
 use super::graph::{Graph, Opaque};
 use super::larger::{self, Larger};
-use super::library::{Source, Strategies, Theirs};
+use super::matched::Match;
 use super::padded;
-use super::params::{self, Budget, Numbers, Pins, Unmet, Unpinned};
-use super::pattern::{Found, Pattern, Unlike};
-use super::sizes::Unsized;
+use super::params::{self, Budget, Pins};
+use super::pattern::Pattern;
 use super::symbols::Symbols;
 use super::trials::{MOST_LISTED, Trials, Wanted};
-use super::write::{self, Executors, Instance, Refused};
-use crate::WithBodies;
-use crate::model::fitted::FITTED;
-use crate::model::{Model, Refusal};
+use super::write::{Executors, Instance};
+use crate::access::matmul_atoms::matmul_rows;
+use crate::access::ops;
+use crate::cost::constants::FITTED;
+use crate::cost::constants::WORSE;
 use crate::names::Names;
-use crate::places;
-use crate::solve::copy::matmul_rows;
-use crate::solve::ops;
-use carbyne_atoms::{Arch, Atom, AtomOp, AtomTable, Machine, limits};
+use crate::numbers::Numbers;
+use crate::origins;
+use carbyne_atoms::{Atom, AtomOp, limits};
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
-    AttrValue, Chosen, Def, Expr, ExprKind, Key, Module, Role, Spec, Stmt, StmtKind, SyncOp,
-    TupleExpr,
+    AttrValue, Chosen, Def, Expr, ExprKind, Key, Module, Role, Spec, Stmt, StmtKind, TupleExpr,
 };
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
 use carbyne_ir::layout::Layout;
-use carbyne_ir::leaf::Fact;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{self, Program, SpecId};
-use carbyne_ir::scalar::Scalar;
-use carbyne_ir::span::Span;
 use carbyne_ir::{ast, resolve};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Instances of a strategy that are looked at where none has groups of threads that multiply.
 const HOPELESS: usize = 8;
@@ -52,45 +48,6 @@ const MOST_SYMBOLIC: usize = 64;
 const MOST_OF_OTHERS: usize = 8;
 const MOST_SYMBOLIC_SOLVED: usize = 8;
 
-/// How many times as many cycles are more than what estimates tell apart.
-pub(crate) const WORSE: f64 = 1.02;
-
-/// What all kernels of a module share.
-#[derive(Copy, Clone)]
-pub(crate) struct Choosing<'a> {
-    /// The module, without short forms: the kernel that is looked at, and what it names.
-    pub module: &'a Module,
-    pub src: &'a str,
-    pub program: &'a Program,
-    pub table: &'a AtomTable,
-    pub machine: &'a Machine,
-    pub model: &'a Model<'a>,
-    pub strategies: &'a Strategies,
-    /// Instances that are not looked at.
-    pub left_out: &'a [String],
-    /// Solves a module whose kernels have bodies; where that is asked for, accesses are ordered,
-    /// too.
-    pub solve: &'a dyn Fn(&Module, bool) -> Result<Trial, Diagnostics>,
-    /// The module as it is, where numbers stand for its symbols in `module`.
-    pub symbols: Option<(&'a Module, &'a Symbols)>,
-    /// Why no numbers stand for its symbols, where it has some.
-    pub unsized_for: Option<&'a Unsized>,
-    /// Gives the kernels of a module that have no bodies theirs, in which no names are defined that
-    /// are in use elsewhere.
-    pub plan: &'a dyn Fn(&Module, &Names) -> Result<WithBodies, Diagnostics>,
-}
-
-/// What became of an instance whose layouts were solved.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Trial {
-    /// Of all kernels.
-    pub cycles: f64,
-    /// Whether a thread needs more registers than it has.
-    pub spills: bool,
-    /// Bytes of shared memory that a block of one of the kernels needs, the most.
-    pub shared: i64,
-}
-
 /// What replaces a kernel-level spec.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Planned {
@@ -99,142 +56,6 @@ pub(crate) struct Planned {
     /// The ranking of the kernel, then those of kernels that the chosen instance leaves to other
     /// strategies.
     pub rankings: Vec<Ranking>,
-}
-
-/// The instances that were compared for a kernel.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ranking {
-    /// The kernel's name.
-    pub kernel: String,
-    /// The chosen strategy, if it is a user's.
-    pub theirs: Option<Theirs>,
-    /// The instances, best first.
-    pub instances: Vec<Ranked>,
-    /// Strategies without any instance, and the reasons.
-    pub others: Vec<(String, String)>,
-    /// Strategies among them whose meaning is another one.
-    pub(crate) unlike: BTreeSet<String>,
-    /// Tiles of the chosen strategy that are larger than the chosen one, and the reasons why they
-    /// were not chosen.
-    pub larger: Vec<(String, String)>,
-    /// The number of instances that were enumerated, and the number of them whose layouts were
-    /// solved.
-    pub counts: (usize, usize),
-    /// The place of the spec.
-    pub span: Span,
-    /// A better instance that is not written, because it is not possible for all sizes of the
-    /// symbols.
-    pub given_up: Option<GivenUp>,
-}
-
-/// An instance that is better than the written one, but not possible for all sizes of the symbols.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GivenUp {
-    /// The strategy and its parameters.
-    pub by: String,
-    /// Estimated cycles, with numbers in place of the symbols.
-    pub cycles: f64,
-    /// Why the instance is not possible.
-    pub why: String,
-    /// Facts about symbols with which an equally good instance is written; they have been stated
-    /// and tried. Empty if no such facts were found or looked for.
-    pub facts: Vec<Fact>,
-}
-
-/// An instance of a strategy.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ranked {
-    /// The strategy and its parameters, in the form of `by=`.
-    pub by: String,
-    /// A lower bound of its cycles; `None` if it is not possible.
-    pub bound: Option<f64>,
-    /// Estimated cycles, if its layouts were solved.
-    pub cycles: Option<f64>,
-    /// Whether a thread holds more values at once than it has registers. Instances that do not
-    /// spill come first.
-    pub spills: bool,
-    /// Whether the bound leaves out kernels that other strategies decompose. Such an instance is
-    /// solved only if nothing else is left.
-    pub partial: bool,
-    /// Why it is not possible.
-    pub refused: Option<String>,
-}
-
-/// Why an instance cannot be, or why a strategy has none.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(crate) enum Reason {
-    #[error(transparent)]
-    Unlike(#[from] Unlike),
-    #[error(transparent)]
-    Unpinned(#[from] Unpinned),
-    #[error("it has no values to choose")]
-    NoValues,
-    /// The match gives these numbers of the condition.
-    #[error(
-        "no values of its parameters satisfy {}{}{}",
-        condition.text,
-        if known.is_empty() { "" } else { ": " },
-        known.join(", ")
-    )]
-    Unmet { condition: Unmet, known: Vec<String> },
-    #[error(transparent)]
-    Unwritten(#[from] Refused),
-    #[error(transparent)]
-    NoLeaf(#[from] NoLeaf),
-    #[error(transparent)]
-    Unbound(#[from] Refusal),
-    #[error("no instruction multiplies and waits as it does: {arch} has no `{op}`")]
-    NoSync { arch: Arch, op: SyncOp },
-    #[error("no instruction multiplies {0} and {1}")]
-    NoProduct(Scalar, Scalar),
-    #[error("no instruction multiplies {} and {} by groups of {group} threads", of.0, of.1)]
-    NoGroup { of: (Scalar, Scalar), group: i64 },
-    #[error(
-        "nothing multiplies {}x{}x{} of {} and {} by groups of {group} threads",
-        tile[0], tile[1], tile[2], of.0, of.1
-    )]
-    NoTile { tile: [i64; 3], of: (Scalar, Scalar), group: i64 },
-    /// The first of the errors is named.
-    #[error("{}", first(.0))]
-    Errors(#[from] Diagnostics),
-    #[error("its tiles do not divide the tensors for all sizes")]
-    Parted,
-    /// Written of symbols, it has errors, of which the first is named.
-    #[error("{}", first(.0))]
-    Symbolic(Diagnostics),
-    #[error("a size that it computes depends on symbols")]
-    SymbolicSize,
-    #[error("with symbolic sizes a block needs more shared memory than there is")]
-    SymbolicShared,
-}
-
-impl Reason {
-    /// Whether no instruction has the groups of threads, which are those of all instances.
-    fn is_hopeless(&self) -> bool {
-        matches!(self, Reason::NoSync { .. } | Reason::NoProduct(..) | Reason::NoGroup { .. })
-    }
-}
-
-/// A form of the graph, and how a strategy matches it.
-pub(super) struct Match<'s> {
-    pub def: &'s Def,
-    pub file: &'s Source,
-    pub graph: Graph,
-    pub found: Found,
-}
-
-/// An instance that can be ranked.
-pub(super) struct Candidate {
-    pub of: usize,
-    pub numbers: Numbers,
-    /// As a pin.
-    pub by: String,
-    pub bound: f64,
-    /// Whether threads need more registers than they have.
-    pub spills: bool,
-    /// Whether all of its kernels are left to other strategies, so that little is known of what
-    /// they take. Those of which one moves a factor before are planned to know it.
-    pub unknown: bool,
 }
 
 /// What instances are written of symbols from.
@@ -512,7 +333,7 @@ impl Choosing<'_> {
             }
             todo.extend(own.kind.blocks_mut().flat_map(|b| &mut b.stmts));
         }
-        places::inherit(&mut stmts, stmt.id, written.span);
+        origins::inherit(&mut stmts, stmt.id, written.span);
         more.iter_mut().filter(|r| r.span.is_nowhere()).for_each(|r| r.span = span);
         more.insert(0, ranking);
         Ok(Planned { stmts, rankings: more })
@@ -636,7 +457,7 @@ impl Choosing<'_> {
         i: usize,
     ) -> Result<WithBodies, Unsolved> {
         let c = &over.candidates[i];
-        if !c.unknown && write::is_apart(over.matches[c.of].def) {
+        if !c.unknown && extents::is_apart(over.matches[c.of].def) {
             // Its kernels are looked at one by one.
             return (self.plan)(&module, over.wanted.names).map_err(Unsolved::Errors);
         }
@@ -973,28 +794,6 @@ impl Choosing<'_> {
         }
         pins
     }
-}
-
-/// The strategy and its parameters.
-pub(super) fn shown(instance: &Instance<'_>) -> String {
-    match &instance.by().value {
-        AttrValue::Chosen(chosen) => {
-            let name = chosen.name.as_ref().map_or("", |n| &n.text);
-            let values = chosen.values.iter();
-            let values: Vec<String> = values
-                .map(|(n, e)| format!("{}={}", n.text, carbyne_ir::text::print_number(e)))
-                .collect();
-            match &values[..] {
-                [] => format!("@{name}"),
-                values => format!("@{name}[{}]", values.join(", ")),
-            }
-        }
-        _ => String::new(),
-    }
-}
-
-fn first(errors: &Diagnostics) -> String {
-    errors.iter().next().map_or_else(String::new, |d| format!("{}: {}", d.code, d.message))
 }
 
 fn has_matmul(graph: &Graph) -> bool {

@@ -1,10 +1,11 @@
 //! How a product is written whose factors no instruction multiplies: converted to a type that has
 //! all of their values.
 
-use super::choose::Choosing;
 use super::graph::{Graph, Input, Step};
-use super::{chain, pattern};
-use crate::solve::copy::matmul_rows;
+use super::pattern;
+use super::scalars;
+use crate::access::matmul_atoms::matmul_rows;
+use crate::strategies::candidates::Choosing;
 use carbyne_atoms::{Arch, AtomOp, AtomTable};
 use carbyne_ir::ast::{SpecKind, UnaryOp};
 use carbyne_ir::program::{SpecId, TensorId};
@@ -81,7 +82,7 @@ impl Choosing<'_> {
         let product = |s: &&Step| s.kind.is_product();
         graph.steps.iter().filter(product).find_map(|step| {
             let [Input::Value(a), Input::Value(b)] = step.inputs[..] else { return None };
-            let [sa, sb] = [a, b].map(|v| chain::scalar_of(graph, v));
+            let [sa, sb] = [a, b].map(|v| scalars::scalar_of(graph, v));
             let acc = step.scalar.unwrap_or_else(|| pattern::accumulates(graph, step));
             if !matmul_rows(self.table, sa, sb, acc).is_empty() {
                 return None;

@@ -1,7 +1,7 @@
 //! Kernels that write where they read. Blocks run in any order: what one has written, another may
 //! still want to read.
 
-use crate::solve::ops;
+use crate::access::ops;
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::Layout;

@@ -1,8 +1,11 @@
 //! Why no larger tile was chosen, of the strategy that was.
 
-use super::choose::{Candidate, Choosing, Match, Ranking, Reason, shown};
-use super::params::{self, Budget, Numbers, Pins};
+use super::params::{self, Budget, Pins};
 use super::write::Instance;
+use crate::numbers::Numbers;
+use crate::numbers::eval;
+use crate::strategies::candidates::{Candidate, Choosing, Ranking, Reason, shown};
+use crate::strategies::matched::Match;
 use carbyne_ir::ast::{Attr, AttrValue, Def, Expr, ExprKind, Key};
 use std::collections::BTreeMap;
 
@@ -51,7 +54,7 @@ pub(crate) fn but_warps(def: &Def, numbers: &Numbers) -> Vec<i64> {
 
 fn values(def: &Def, key: Key, numbers: &Numbers) -> Vec<i64> {
     let all = exprs(def, key);
-    all.iter().map(|e| params::eval(e, numbers)).collect::<Option<_>>().unwrap_or_default()
+    all.iter().map(|e| eval(e, numbers)).collect::<Option<_>>().unwrap_or_default()
 }
 
 impl Choosing<'_> {

@@ -1,13 +1,13 @@
 //! Extents that tiles do not divide, as strategies see them: rounded up, so that tiles divide them.
 //! The tensors stay what they are; tiles that reach over the end of a mode are bounded there.
 
-use super::choose::Match;
-use super::params::{Enumerated, Numbers, leaves};
+use super::extents::{LONGEST, extents, extents_of, is_tiled};
+use super::params::{Enumerated, leaves};
 use super::symbols::Symbols;
-use carbyne_ir::ast::{
-    Choices, CmpOp, Def, Expr, ExprKind, ResultType, StmtKind, TensorExpr, TupleExpr,
-};
-use std::collections::{BTreeSet, HashMap};
+use crate::numbers::Numbers;
+use crate::strategies::matched::Match;
+use carbyne_ir::ast::{Choices, Def, Expr, ExprKind, StmtKind, TensorExpr, TupleExpr};
+use std::collections::HashMap;
 
 /// Extents are multiples of these, of results and of what is summed or reduced.
 const UNITS: [i64; 3] = [64, 128, 256];
@@ -24,15 +24,13 @@ const SUMMED: [i64; 2] = [32, 64];
 /// Units of K for factors of more than 16 bits, which threads multiply one by one: their tiles are
 /// less deep.
 const SUMMED_WIDE: [i64; 5] = [4, 8, 16, 32, 64];
-/// Rows that one block may hold.
-pub(super) const LONGEST: i64 = 1 << 16;
 /// What is rounded up by more than one in so many, and by more than the least, is not looked at.
 const WASTE: i64 = 6;
 
 /// The numbers of a match with its extents rounded up in every way that is looked at; as they are
 /// where tiles divide them, and where there are none.
 pub(super) fn variants(m: &Match<'_>, given: &Numbers, symbols: Option<&Symbols>) -> Vec<Numbers> {
-    if super::write::is_apart(m.def) {
+    if super::extents::is_apart(m.def) {
         return vec![given.clone()];
     }
     let (outputs, inputs) = (extents(&m.def.outputs), extents(&m.def.inputs));
@@ -166,29 +164,6 @@ fn multiplies(def: &Def) -> bool {
         StmtKind::Spec(spec) => spec.kind.is_product(),
         _ => false,
     })
-}
-
-/// Whether a strategy asks that something divides an extent. Others stay what they are.
-pub(super) fn is_tiled(def: &Def, name: &str) -> bool {
-    let conditions = def.strategy.iter().flat_map(|strategy| &strategy.conditions);
-    conditions
-        .filter(|c| c.op == CmpOp::Eq)
-        .any(|c| super::params::names(&c.lhs, name) || super::params::names(&c.rhs, name))
-}
-
-/// The names of the extents of a strategy.
-pub(super) fn extents_of(def: &Def) -> BTreeSet<String> {
-    extents(&def.inputs).union(&extents(&def.outputs)).cloned().collect()
-}
-
-/// The names of the extents in the types of operands.
-fn extents(operands: &[(carbyne_ir::ast::Name, Option<ResultType>)]) -> BTreeSet<String> {
-    let modes = operands.iter().filter_map(|(_, ty)| ty.as_ref()).flat_map(|ty| &ty.levels);
-    let named = modes.flat_map(|level| &level.modes).filter_map(|mode| match mode {
-        TupleExpr::Leaf(Expr { kind: ExprKind::Name(name), .. }) => Some(name.clone()),
-        _ => None,
-    });
-    named.collect()
 }
 
 /// An extent as multiples of units, the smallest first. Instructions that multiply take at least 8,

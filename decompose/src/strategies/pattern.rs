@@ -7,7 +7,8 @@
 //! along these modes. Names, the order of commutative operands and views of operands make no
 //! difference.
 
-use super::graph::{Graph, Input, Source, Step};
+use super::found::{Bound, Found, Hole};
+use super::graph::{Graph, Input, Step};
 use carbyne_ir::ast::{
     Apply, AttrValue, Call, Def, Expr, ExprKind, Key, Operand, ResultType, SpecKind, StmtKind,
     TensorExpr, TupleExpr, TypeAttr,
@@ -35,46 +36,6 @@ enum Part {
     },
     /// A sub-spec that the match defines.
     Hole { name: String, inputs: Vec<String>, outputs: Vec<(String, Option<ResultType>)> },
-}
-
-/// How a graph is an instance of a pattern.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    /// What stands for the operands of the strategy.
-    pub operands: BTreeMap<String, Bound>,
-    /// Numbers that its types name.
-    pub numbers: BTreeMap<String, i64>,
-    /// Types that its types name.
-    pub types: BTreeMap<String, Scalar>,
-    /// What its sub-specs stand for.
-    pub holes: BTreeMap<String, Hole>,
-}
-
-impl Found {
-    /// Whether a sub-spec stands for some operation.
-    pub(crate) fn computes(&self) -> bool {
-        self.holes.values().any(|hole| match hole {
-            Hole::Chain { steps, .. } => !steps.is_empty(),
-            Hole::Fold { .. } => true,
-        })
-    }
-}
-
-/// What stands for an operand of a strategy.
-#[derive(Clone, Debug)]
-pub(crate) struct Bound {
-    pub source: Source,
-    pub extents: Vec<i64>,
-    pub scalar: Scalar,
-}
-
-/// What a sub-spec of a strategy stands for.
-#[derive(Clone, Debug)]
-pub(crate) enum Hole {
-    /// These steps, from these values to that one; those of other outputs are stored beside it.
-    Chain { steps: Vec<usize>, inputs: Vec<usize>, output: usize, all: bool },
-    /// A Reduction.
-    Fold { step: usize },
 }
 
 /// Why a strategy does not implement a graph.
@@ -242,7 +203,7 @@ impl Pattern {
         let casts = |name: &String| match found.holes.get(name) {
             Some(Hole::Chain { output, .. }) => {
                 let mut names = values.iter().filter(|(_, v)| *v == output).map(|(n, _)| *n);
-                let own = super::chain::scalar_of(graph, *output);
+                let own = super::scalars::scalar_of(graph, *output);
                 names.any(|n| self.factor(n, graph, values).is_some_and(|s| s != own))
             }
             Some(Hole::Fold { .. }) | None => false,
@@ -267,7 +228,7 @@ impl Pattern {
                 (_, true) => a,
                 _ => return None,
             };
-            let of = |n: &str| Some(super::chain::scalar_of(graph, *values.get(n)?));
+            let of = |n: &str| Some(super::scalars::scalar_of(graph, *values.get(n)?));
             Some(both(of(name)?, of(other)?))
         })
     }
@@ -544,8 +505,8 @@ impl<'a> Assembly<'a> {
                 true => self
                     .pattern
                     .factor(output, graph, &self.values)
-                    .unwrap_or_else(|| super::chain::scalar_of(graph, value)),
-                false => super::chain::computed(graph, value),
+                    .unwrap_or_else(|| super::scalars::scalar_of(graph, value)),
+                false => super::scalars::computed(graph, value),
             };
             formal(def, &mut self.found, output, ty, (&extents, None), scalar)?;
         }
@@ -571,7 +532,7 @@ fn both(own: Scalar, other: Scalar) -> Scalar {
 
 /// The type in which a MatMul accumulates that does not say so.
 pub(super) fn accumulates(graph: &Graph, step: &Step) -> Scalar {
-    let factors = step.values().map(|v| super::chain::scalar_of(graph, v));
+    let factors = step.values().map(|v| super::scalars::scalar_of(graph, v));
     match factors.reduce(both) {
         Some(s) if !s.is_float() => Scalar::I32,
         Some(Scalar::F64) => Scalar::F64,

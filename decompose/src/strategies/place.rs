@@ -1,8 +1,8 @@
 //! Where the tile is that a strategy's sub-spec is used on, and what lies there of other operands.
 
-use super::chain::Unwritten;
 use super::graph::Source;
-use super::params::{Numbers, eval};
+use crate::numbers::{Numbers, eval};
+use crate::strategies::unwritten::Unwritten;
 use carbyne_ir::ast::{BinOp, CmpOp, Compare, Expr, ExprKind, Pad, Tiler, View, ViewOp};
 
 /// Where a tile is: what is cut from the operand that is tiled, one after the other.

@@ -1,10 +1,14 @@
 //! What is said where no strategy decomposes a kernel-level spec.
 
-use super::choose::{Choosing, Match, Reason};
 use super::graph::{self, Opaque};
-use super::params::{self, Budget, Numbers, Pins};
-use super::{between, chain, pattern};
-use crate::solve::copy::matmul_rows;
+use super::params::{self, Budget, Pins};
+use super::scalars;
+use super::{between, pattern};
+use crate::access::matmul_atoms::matmul_rows;
+use crate::numbers::Numbers;
+use crate::numbers::eval;
+use crate::strategies::candidates::{Choosing, Reason};
+use crate::strategies::matched::Match;
 use carbyne_atoms::{Atom, bind};
 use carbyne_ir::ast::{self, AttrValue, Expr, ExprKind, Key, TupleExpr};
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics, nearest};
@@ -401,17 +405,17 @@ impl Choosing<'_> {
             return false;
         };
         let ast::Group::New { modes, .. } = &launch.threads else { return false };
-        let threads = modes.iter().map(|(_, e)| params::eval(e, numbers)).product::<Option<i64>>();
+        let threads = modes.iter().map(|(_, e)| eval(e, numbers)).product::<Option<i64>>();
         let warps = strategy.and_then(|s| ast::Attr::among(&s.attrs, Key::Warps));
         let Some(AttrValue::Tuple(warps)) = warps.map(|a| &a.value) else { return false };
-        let groups = params::leaves(warps).into_iter().map(|e| params::eval(e, numbers));
+        let groups = params::leaves(warps).into_iter().map(|e| eval(e, numbers));
         let (Some(threads), Some(groups)) = (threads, groups.product::<Option<i64>>()) else {
             return false;
         };
         let [graph::Input::Value(a), graph::Input::Value(b)] = step.inputs[..] else {
             return false;
         };
-        let [a, b] = [a, b].map(|v| chain::scalar_of(&m.graph, v));
+        let [a, b] = [a, b].map(|v| scalars::scalar_of(&m.graph, v));
         let acc = step.scalar.unwrap_or_else(|| pattern::accumulates(&m.graph, step));
         let rows = matmul_rows(self.table, a, b, acc);
         // One thread alone multiplies numbers, not tiles: its groups are the threads along both

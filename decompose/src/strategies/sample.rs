@@ -1,7 +1,8 @@
 //! Small programs to test a strategy: its meaning, with operations in place of its sub-specs, and
 //! sizes and parameters that its conditions allow.
 
-use super::params::{self, Budget, Numbers, Pins};
+use super::params::{self, Budget, Pins};
+use crate::numbers::Numbers;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{
@@ -59,7 +60,7 @@ const MOST_OF_INTEGERS: usize = 2;
 /// Programs of one type that are none, until no more of it are tried.
 const MOST_MALFORMED: usize = 128;
 
-impl super::Strategies {
+impl super::library::Strategies {
     /// Makes at most `most` programs for an architecture that the strategy with this name should
     /// decompose. They differ in sizes, types, parameters and in the operations that stand for the
     /// sub-specs of the strategy.

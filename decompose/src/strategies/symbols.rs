@@ -4,11 +4,13 @@
 //!
 //! Invariant: no two extents of a module that may differ have the same number.
 
-use super::choose::Match;
-use super::padded;
-use super::params::{self, Numbers};
+use super::extents;
+use super::params::{self};
 use super::sizes::{Said, Sizes, Unsized};
-use super::write::is_apart;
+use crate::numbers::Numbers;
+use crate::numbers::eval;
+use crate::strategies::extents::is_apart;
+use crate::strategies::matched::Match;
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{
     self, BinOp, Call, CmpOp, Compare, Expr, ExprKind, Module, Spec, Stmt, StmtKind, ViewOp,
@@ -190,13 +192,13 @@ impl Symbols {
         m: &Match<'_>,
         numbers: &Numbers,
     ) -> Option<BTreeMap<String, Expr>> {
-        let (extents, apart) = (padded::extents_of(m.def), is_apart(m.def));
+        let (extents, apart) = (extents::extents_of(m.def), is_apart(m.def));
         let mut out = BTreeMap::new();
         let strategy = m.def.strategy.as_deref()?;
         for (name, n) in &m.found.numbers {
             let Some(e) = self.expression(*n) else { continue };
             let is_extent = extents.contains(name) && !apart;
-            if !is_extent || !padded::is_tiled(m.def, name) {
+            if !is_extent || !extents::is_tiled(m.def, name) {
                 // A tile that holds the longest row has a number of elements.
                 let most = self.of.get(n).and_then(|(_, most)| *most);
                 let is_longest = |own: &i64| own != n || most == Some(*n);
@@ -209,7 +211,7 @@ impl Symbols {
             let mut units: Vec<i64> =
                 chosen.filter_map(|p| numbers.get(&p.name.text)).copied().collect();
             units.extend([16, 32, 64, 128, 256, 512, 1024]);
-            units.retain(|u| (1..=padded::LONGEST).contains(u));
+            units.retain(|u| (1..=extents::LONGEST).contains(u));
             units.sort_unstable();
             units.dedup();
             let about: Vec<&Compare> = strategy
@@ -222,7 +224,7 @@ impl Symbols {
                     TILES.iter().all(|tiles| {
                         let mut numbers = numbers.clone();
                         numbers.insert(name.clone(), u * tiles);
-                        let side = |e| params::eval(e, &numbers);
+                        let side = |e| eval(e, &numbers);
                         side(&c.lhs).is_some() && side(&c.lhs) == side(&c.rhs)
                     })
                 })
@@ -241,7 +243,7 @@ fn whole(stmts: &mut [Stmt], mut known: Numbers) {
     let mut symbolic: BTreeSet<String> = known.keys().cloned().collect();
     let number = |e: &Expr, known: &Numbers, symbolic: &BTreeSet<String>| {
         let of_symbols = symbolic.iter().any(|name| params::names(e, name));
-        params::eval(e, known).map(|n| (n, of_symbols))
+        eval(e, known).map(|n| (n, of_symbols))
     };
     let mut todo: Vec<&mut Stmt> = stmts.iter_mut().rev().collect();
     while let Some(stmt) = todo.pop() {

@@ -1,20 +1,18 @@
 //! Layouts of instances are solved, those of the least bound first, while a bound beats the best.
 
-use super::choose::{Candidate, Choosing, Match, Ranked, Ranking, Reason, Trial};
 use super::larger;
 use super::params::Pins;
 use super::write::{Executors, Instance};
+use crate::cost::constants::ALIKE;
 use crate::names::Names;
+use crate::strategies::candidates::{Candidate, Choosing, Ranked, Ranking, Reason, Trial};
+use crate::strategies::matched::Match;
 use carbyne_ir::ast::{Module, Stmt};
 use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Instances whose layouts are solved at most, of one kernel.
 const MOST_SOLVED: usize = 8;
-
-/// By how much an instance is put behind others where one was solved that differs from it in the
-/// place of warps alone: they are alike.
-const ALIKE: f64 = 1.05;
 
 /// How many instances are listed.
 pub(super) const MOST_LISTED: usize = 64;

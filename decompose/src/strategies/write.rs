@@ -1,16 +1,18 @@
 //! From a strategy, what matches it and values of its parameters to the statements that take the
 //! place of a spec.
 
-use super::chain::{self, Chains, Unwritten};
-use super::choose::Match;
+use super::chain::{self, Chains};
+use super::extents::is_apart;
 use super::graph::Graph;
 use super::library::Source;
 use super::maps;
-use super::params::{Numbers, eval};
-use super::pattern::Found;
 use super::symbols::Symbols;
 use crate::names::Names;
-use crate::schedule::clusters;
+use crate::numbers::{Numbers, eval};
+use crate::strategies::found::Found;
+use crate::strategies::matched::Match;
+use crate::strategies::unwritten::Unwritten;
+use crate::tricks::clusters;
 use carbyne_ir::ast::visit::{self, Of, Part, PartMut, Rewriter, Walk, parts, parts_mut_where};
 use carbyne_ir::ast::{
     Apply, Attr, AttrValue, BinOp, Block, Chosen, Def, Exec, Expr, ExprKind, Given, Group, Key,
@@ -501,13 +503,6 @@ impl Instance<'_> {
         }
         Ok(Exec::Both(own.exec.0.clone(), own.exec.1.clone()))
     }
-}
-
-/// Whether a strategy has several kernels, none of which has a body.
-pub(super) fn is_apart(def: &Def) -> bool {
-    let bodies = |s: &Stmt| matches!(&s.kind, StmtKind::Spec(spec) if spec.body.is_some());
-    let several = def.strategy.as_ref().is_some_and(|s| s.exec.is_none());
-    several && !def.body.stmts.iter().any(bodies)
 }
 
 /// Leaves out casts that convert nothing: of parameters that are one type.

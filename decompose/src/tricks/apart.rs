@@ -11,10 +11,10 @@
 use super::clusters::number;
 use super::consumers::{commits, waits_read};
 use super::pipeline::BUDGET;
+use crate::access::ops::WARP;
 use crate::build::{barrier, define_threads, indices};
-use crate::instance::params::{Numbers, eval};
 use crate::names::Names;
-use crate::solve::ops::WARP;
+use crate::numbers::{Numbers, eval};
 use carbyne_ir::ast::visit::{self, Walk};
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{Dist, Program};
@@ -217,7 +217,7 @@ impl Kernel<'_> {
         let held = &self.p.tensors[from.tensor];
         let Some(Dist { tv: Some(tv), .. }) = &held.dist else { return None };
         let tv = tv.to_fixed()?;
-        let extents = |t| crate::solve::ops::extents(self.p, t);
+        let extents = |t| crate::access::ops::extents(self.p, t);
         let (rows, staged) = (*extents(from.tensor)?.first()?, *extents(to.tensor)?.first()?);
         let fits = from.is_per_thread() && to.is_shared() && rows == staged;
         let (threads, values) = (tv.mode(0).ok()?, tv.mode(1).ok()?);

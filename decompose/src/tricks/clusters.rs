@@ -4,18 +4,11 @@
 //! ([`super::bulk`]).
 
 use crate::build::{both, define_threads};
-use crate::instance::params::{Numbers, eval};
 use crate::names::Names;
+use crate::numbers::{Numbers, eval};
 use carbyne_ir::ast::visit;
 use carbyne_ir::ast::*;
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::{Program, SpecId};
-
-/// How many blocks of a kernel form a cluster, as its blocks or its attribute say.
-pub(crate) fn of(p: &Program, kernel: SpecId) -> i64 {
-    let asked = p.specs[kernel].ints(Key::Cluster).and_then(|n| n.first().copied());
-    asked.or_else(|| p.cluster_size(kernel)).unwrap_or(1).max(1)
-}
 
 /// The module with the clusters that kernels ask for; none where none asks.
 ///

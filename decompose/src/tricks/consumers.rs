@@ -14,27 +14,23 @@
 //! A group of warps that multiplies alone has all registers that a thread can have. Of more threads
 //! than that leaves room for, the producer is a group, too, and gives registers to the consumers.
 
-use super::bulk::{meeting, met};
-use super::roles::Producer;
+use super::bulk::write::{meeting, met};
 use super::roles::parted::{needed, operands};
 use super::turns::{modulo, plus, referred, staged, sum};
+use crate::access::ops::WARP;
 use crate::build::{
     barrier, block, define_threads, dims, indices, plain, sync, when, within, word,
 };
+use crate::cost::capacity;
 use crate::names::Names;
-use crate::solve::ops::WARP;
-use carbyne_atoms::{AtomOp, AtomTable, limits};
+use crate::plan::roles::Producer;
+use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{self, Walk};
 use carbyne_ir::ast::*;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::span::Span;
 use std::collections::{HashMap, HashSet};
-
-/// Threads that `registers.inc` and `registers.dec` concern together.
-const GROUP: i64 = 4 * WARP;
-/// The registers that a thread of a producer keeps.
-const KEPT: i64 = 40;
 
 /// The module with producers beside consumers. A kernel that none of them is for stays as it is,
 /// without `consumers=`, which a warning says.
@@ -93,45 +89,6 @@ fn unfed(asked: Span) -> Diagnostic {
         "let a loop with `stages=` move factors to shared memory that only its MatMul reads, or \
          remove `consumers=`",
     )
-}
-
-/// How many groups of threads a kernel asks to consume what a producer copies; 0 where it does not.
-pub(crate) fn of(kernel: &carbyne_ir::program::Spec) -> i64 {
-    kernel.ints(Key::Consumers).and_then(|n| n.first().copied()).unwrap_or(0)
-}
-
-/// The threads of a block in which so many groups of `threads` consume.
-pub(crate) fn threads(consumers: i64, threads: i64, table: &AtomTable) -> i64 {
-    match consumers.saturating_mul(threads) {
-        0 => threads,
-        all => all.saturating_add(copiers(registers(all, table))),
-    }
-}
-
-/// The registers that a thread of such a block has at most, of those that consume.
-pub(crate) fn room(consumers: i64, threads: i64, table: &AtomTable) -> i64 {
-    let (limits, all) = (limits(table.arch), self::threads(consumers, threads, table));
-    let each = limits.regs_per_thread.min(limits.regs_per_sm / all.max(1));
-    registers(consumers.saturating_mul(threads), table).map_or(each, |(_, more)| more.max(each))
-}
-
-/// The threads of the producer.
-fn copiers(registers: Option<(i64, i64)>) -> i64 {
-    if registers.is_some() { GROUP } else { WARP }
-}
-
-/// The registers that a thread of the producer keeps, and those that one of so many consumers then
-/// has; none where they have enough without.
-fn registers(consumers: i64, table: &AtomTable) -> Option<(i64, i64)> {
-    let has = |op: SyncOp| table.atoms().iter().any(|a| a.op == AtomOp::Sync(op));
-    let limits = limits(table.arch);
-    let all = consumers.saturating_add(GROUP);
-    let each = limits.regs_per_sm / all / 8 * 8;
-    let more = (each * all - KEPT * GROUP) / consumers.max(1) / 8 * 8;
-    let fits = has(SyncOp::RegistersInc) && has(SyncOp::RegistersDec);
-    let room = all <= limits.max_threads_per_block && more > each;
-    let more = more.min(limits.regs_per_thread / 8 * 8);
-    (fits && room && consumers > GROUP).then_some((KEPT, more))
 }
 
 /// How many threads a declared tensor has.
@@ -201,8 +158,8 @@ impl Kernel<'_> {
             _ => None,
         };
         let consumers = self.threads * if turns.is_some() { p.consumers } else { 1 };
-        let registers = registers(consumers, self.table);
-        let all = consumers + copiers(registers);
+        let registers = capacity::registers(consumers, self.table);
+        let all = consumers + capacity::copiers(registers);
 
         let group = |name: &str, from: i64, to: i64| {
             let range = Pick::Range(Expr::int(from), Expr::int(to));
@@ -594,13 +551,13 @@ fn staging(stmts: &[Stmt]) -> Option<(usize, usize)> {
 }
 
 /// Whether a spec commits copies of the copy engine.
-pub(super) fn commits(spec: &Spec) -> bool {
+pub(crate) fn commits(spec: &Spec) -> bool {
     let commit = |s: &Stmt| matches!(s.kind, StmtKind::Sync { op: SyncOp::BulkCommit, .. });
     spec.body.iter().flat_map(|b| &b.stmts).any(commit)
 }
 
 /// Whether a statement does nothing but wait until the copy engine has read what it stores.
-pub(super) fn waits_read(stmt: &Stmt) -> bool {
+pub(crate) fn waits_read(stmt: &Stmt) -> bool {
     let StmtKind::Spec(Spec { body: Some(body), .. }) = &stmt.kind else { return false };
     let wait = |s: &Stmt| matches!(s.kind, StmtKind::Sync { op: SyncOp::BulkWaitRead, .. });
     matches!(&body.stmts[..], [s] if wait(s))

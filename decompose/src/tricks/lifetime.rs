@@ -5,8 +5,8 @@
 //! of the outermost statements alone are looked at: inside of a loop another place costs a barrier
 //! in every iteration, this way one in a block. What a person placed (`reuses=`, `at=`) stays.
 
-use super::tree::synchronizes;
-use crate::solve::ops;
+use crate::access::ops;
+use crate::order::tree::synchronizes;
 use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{Rewriter, rewrite};
 use carbyne_ir::ast::{Module, Name, NodeKey, Stmt, StmtKind, TypeAttr};

@@ -16,25 +16,25 @@
 //! in the same order but for the copies.
 
 use super::turns::{count, modulo, plus, referred, staged, sum, times, turns};
-use super::waits::{self, Waiting, Why};
+use super::waits::{self};
+use crate::access::kernel_level::Said;
+use crate::access::staged_loops::{Loop, is_asynchronous};
+use crate::access::staged_loops::{Waiting, Why};
 use crate::build::{block, counted, dims, spec, when};
-use crate::instance::said::Said;
 use crate::names::Names;
-use crate::places::inherit;
-use crate::solve::ops;
-use carbyne_atoms::{Atom, AtomTable};
+use crate::origins::inherit;
+use carbyne_atoms::AtomTable;
 use carbyne_ir::ast::visit::{self, Of, Part, Rewriter, Walk, parts};
 use carbyne_ir::ast::*;
 use carbyne_ir::diag::Diagnostic;
-use carbyne_ir::program::{self, BufferId, Program, SpecId};
+use carbyne_ir::program::{self, Program};
 use carbyne_ir::scalar::Memory;
-use carbyne_ir::span::Span;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 /// What a loop may be written out to, in names and statements.
-pub(super) const BUDGET: usize = 1 << 20;
+pub(crate) const BUDGET: usize = 1 << 20;
 
-pub(super) const MANY: Why = Why::Large;
+pub(crate) const MANY: Why = Why::Large;
 
 /// The module with its staged loops written out, and what could not run ahead; none where no loop
 /// has stages. `p` is what the module resolves to.
@@ -47,7 +47,7 @@ pub(crate) fn apply(
 ) -> Option<(Module, Vec<Diagnostic>)> {
     let mut loops = HashMap::new();
     let asynchronous = is_asynchronous(table);
-    let ops = crate::leaves::of_blocks(p);
+    let ops = crate::access::leaves::of_blocks(p);
     for kernel in &p.kernels {
         for stmt in p.walk_body(*kernel).stmts() {
             if let program::StmtKind::For { stages: 2.., .. } = stmt.kind {
@@ -72,191 +72,15 @@ pub(crate) fn apply(
     Some((module, by.warnings))
 }
 
-/// Whether threads can copy to shared memory without waiting; without, what is on its way is in
-/// registers.
-pub(crate) fn is_asynchronous(table: &AtomTable) -> bool {
-    let copies = |a: &Atom| a.visibility.is_async_copy();
-    table.atoms().iter().any(|a| copies(a) && a.writes().any(|o| o.allows(Memory::Sh)))
-}
-
-/// A loop with stages.
-pub(super) struct Loop {
-    pub(super) stages: i64,
-    /// Its first value, if that is a number.
-    pub(super) start: Option<i64>,
-    pub(super) step: i64,
-    /// How many iterations it has, if that is known.
-    pub(super) trips: Option<i64>,
-    /// What its rings lie in.
-    memory: Memory,
-    /// Tensors that can be rings, by their allocations, with the copies that fill them.
-    rings: BTreeMap<NodeKey, Vec<NodeKey>>,
-    /// Copies into tensors of the loop that cannot.
-    kept: Vec<Waiting>,
-    /// Copies from global memory to tensors elsewhere.
-    elsewhere: Vec<Waiting>,
-    /// Whether it could, if it were unrolled.
-    rolled: bool,
-}
-
-impl Loop {
-    pub(super) fn of(
-        p: &Program,
-        stmt: &program::Stmt,
-        of_block: &BTreeSet<SpecId>,
-        asynchronous: bool,
-    ) -> Option<Self> {
-        let program::StmtKind::For { start, end, step, stages, unroll, body, .. } = &stmt.kind
-        else {
-            return None;
-        };
-        let mut out = Loop {
-            stages: *stages,
-            start: start.as_const(),
-            step: *step,
-            trips: ops::trips(*start, *end, *step),
-            memory: Memory::Sh,
-            rings: BTreeMap::new(),
-            kept: vec![],
-            elsewhere: waits::elsewhere(p, body),
-            rolled: false,
-        };
-        out.find(p, body, (of_block, asynchronous));
-        if out.rings.is_empty() && out.kept.is_empty() {
-            out.memory = Memory::Rf;
-            out.find(p, body, (of_block, asynchronous));
-            if *unroll != Unroll::Full {
-                out.memory = Memory::Sh;
-                out.rolled = !std::mem::take(&mut out.rings).is_empty();
-                out.kept.clear();
-            }
-        }
-        Some(out)
-    }
-
-    /// Finds the tensors that can be rings.
-    fn find(&mut self, p: &Program, body: &[program::Stmt], ops: (&BTreeSet<SpecId>, bool)) {
-        let from = if self.memory.is_shared() { Memory::Gl } else { Memory::Sh };
-        for own in body {
-            let program::StmtKind::Allocate(t) = own.kind else { continue };
-            let buffer = p.tensors[t].buffer;
-            if p.buffers[buffer].memory != Some(self.memory) {
-                continue;
-            }
-            match fills(p, body, buffer, from, ops) {
-                Ok(fills) if !fills.is_empty() => drop(self.rings.insert(own.node.key(), fills)),
-                Ok(_) => {}
-                Err(waiting) => self.kept.extend(waiting),
-            }
-        }
-    }
-
-    /// Tensors in shared memory that can be rings, by their allocations, with the copies that fill
-    /// them.
-    pub(super) fn fills(&self) -> &BTreeMap<NodeKey, Vec<NodeKey>> {
-        &self.rings
-    }
-
-    /// Whether there are copies that cannot run ahead, or rings elsewhere.
-    pub(super) fn has_others(&self) -> bool {
-        !self.kept.is_empty() || !self.elsewhere.is_empty() || !self.memory.is_shared()
-    }
-
-    /// Whether its rings are registers, which each slice of an unrolled loop loads from shared
-    /// memory.
-    pub(super) fn is_of_slices(&self) -> bool {
-        self.memory.is_per_thread() && !self.rings.is_empty()
-    }
-}
-
-/// The copies that fill a tensor; none where nothing does that comes from a memory.
-///
-/// # Errors
-/// All of them, where one cannot run ahead.
-fn fills(
-    p: &Program,
-    body: &[program::Stmt],
-    buffer: BufferId,
-    memory: Memory,
-    (ops, asynchronous): (&BTreeSet<SpecId>, bool),
-) -> Result<Vec<NodeKey>, Vec<Waiting>> {
-    let of = |t: program::TensorId| p.tensors[t].buffer;
-    let written: BTreeSet<BufferId> =
-        p.walk(body).specs().flat_map(|id| p.specs[id].outputs.iter().map(|t| of(*t))).collect();
-    let fill = |stmt: &program::Stmt| -> Option<SpecId> {
-        let program::StmtKind::Spec(id) = stmt.kind else { return None };
-        let spec = &p.specs[id];
-        let from = spec.input_tensors().next().map(|t| p.buffer_of(t));
-        let is = spec.kind == SpecKind::Move
-            && spec.outputs.iter().any(|t| of(*t) == buffer)
-            && from.is_some_and(|b| b.memory == Some(memory));
-        is.then_some(id)
-    };
-    let tops: Vec<SpecId> = body.iter().filter_map(fill).collect();
-    let Some(first) = tops.first() else { return Ok(vec![]) };
-    let wait = |why: Why, at: Option<Span>| -> Vec<Waiting> {
-        let copies = tops.iter().map(|id| p.specs[*id].span);
-        copies.map(|copy| Waiting { copy, why, at: at.filter(|at| *at != copy) }).collect()
-    };
-    let b = &p.buffers[buffer];
-    if b.reuses.is_some() || b.at.is_some() {
-        return Err(wait(Why::Stated, None));
-    }
-    let mut used = false;
-    let mut out = vec![];
-    for stmt in body {
-        let touches = |id: &SpecId| {
-            let spec = &p.specs[*id];
-            spec.input_tensors().chain(spec.outputs.iter().copied()).any(|t| of(t) == buffer)
-        };
-        match fill(stmt) {
-            Some(id) => {
-                let spec = &p.specs[id];
-                if used {
-                    return Err(wait(Why::FilledAgain, Some(spec.span)));
-                }
-                if spec.body.is_some() || !ops.contains(&id) {
-                    return Err(wait(Why::Parts, Some(spec.span)));
-                }
-                if spec.input_tensors().any(|t| written.contains(&of(t))) {
-                    return Err(wait(Why::Written, Some(spec.span)));
-                }
-                // On its way by registers it is in those of one group.
-                let who = |id: SpecId| p.specs[id].exec.map(|e| &p.threads[e.threads]);
-                if memory.is_global()
-                    && !asynchronous
-                    && who(id).map(|t| t.offset) != who(*first).map(|t| t.offset)
-                {
-                    return Err(wait(Why::OtherThreads, Some(spec.span)));
-                }
-                out.push(stmt.node.key());
-            }
-            None => {
-                let mut inner = p.walk(std::slice::from_ref(stmt)).specs().filter(touches);
-                if let Some(id) = inner.next() {
-                    let leaf = |id: &SpecId| p.specs[*id].body.is_none();
-                    let writes = |id: SpecId| p.specs[id].outputs.iter().any(|t| of(*t) == buffer);
-                    let mut all = std::iter::once(id).chain(inner).filter(leaf);
-                    if let Some(id) = all.find(|id| writes(*id)) {
-                        return Err(wait(Why::AlsoWritten, Some(p.specs[id].span)));
-                    }
-                    used = true;
-                }
-            }
-        }
-    }
-    Ok(out)
-}
-
-pub(super) struct Stages<'a> {
-    pub(super) loops: HashMap<NodeKey, Loop>,
+pub(crate) struct Stages<'a> {
+    pub(crate) loops: HashMap<NodeKey, Loop>,
     /// Statements of loops with stages.
     within: BTreeSet<NodeKey>,
     /// How often each name is defined in the module.
     defined: HashMap<&'a str, usize>,
     /// Whether copies to shared memory can be asynchronous.
     asynchronous: bool,
-    pub(super) names: &'a mut Names,
+    pub(crate) names: &'a mut Names,
     said: &'a Said,
     warnings: Vec<Diagnostic>,
 }
@@ -346,17 +170,17 @@ impl Stages<'_> {
 }
 
 /// The parts of a staged loop.
-pub(super) struct Parts {
-    pub(super) var: Name,
-    pub(super) start: Expr,
-    pub(super) end: Expr,
+pub(crate) struct Parts {
+    pub(crate) var: Name,
+    pub(crate) start: Expr,
+    pub(crate) end: Expr,
     unroll: Unroll,
     /// Allocations of the rings, each with the tensor's name and that of the ring.
-    pub(super) rings: Vec<(Stmt, String, String)>,
+    pub(crate) rings: Vec<(Stmt, String, String)>,
     /// The copies that run ahead, with the views that they need.
-    pub(super) ahead: Vec<Stmt>,
+    pub(crate) ahead: Vec<Stmt>,
     /// All else.
-    pub(super) rest: Block,
+    pub(crate) rest: Block,
 }
 
 impl Stages<'_> {
@@ -479,7 +303,7 @@ impl Stages<'_> {
         before
     }
 
-    pub(super) fn parts(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Parts, Why> {
+    pub(crate) fn parts(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Parts, Why> {
         let StmtKind::For { var, start, end, unroll, body, .. } = &stmt.kind else {
             return Err(Why::Nothing);
         };
@@ -603,7 +427,7 @@ impl Stages<'_> {
     }
 
     /// The same for these statements of the loop.
-    pub(super) fn slice(&mut self, parts: &Parts, stmts: &[Stmt], at: &Expr) -> Substitution {
+    pub(crate) fn slice(&mut self, parts: &Parts, stmts: &[Stmt], at: &Expr) -> Substitution {
         let mut by = renamed(stmts, self.names);
         by.numbers.insert(parts.var.text.clone(), at.clone());
         by
@@ -611,7 +435,7 @@ impl Stages<'_> {
 }
 
 /// Names of their own for all that these statements define themselves.
-pub(super) fn renamed<'s>(
+pub(crate) fn renamed<'s>(
     stmts: impl IntoIterator<Item = &'s Stmt>,
     names: &mut Names,
 ) -> Substitution {
@@ -635,7 +459,7 @@ pub(super) fn renamed<'s>(
 
 /// Copies of statements with names replaced. The statements themselves will be gone: a copy of one
 /// that was generated comes from where that one does.
-pub(super) fn copied(by: &mut Substitution, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
+pub(crate) fn copied(by: &mut Substitution, stmts: &[Stmt]) -> Option<Vec<Stmt>> {
     let from: HashMap<NodeKey, NodeId> =
         Walk::new(stmts).stmts().filter_map(|s| Some((s.id.key(), s.from?))).collect();
     let block = block(stmts.to_vec());

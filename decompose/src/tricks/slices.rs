@@ -9,9 +9,10 @@
 //! number of slices that R divides, as a slice must use the same tensors in every iteration. The
 //! last iteration loads what nobody reads, from a stage that was filled before.
 
-use super::pipeline::{Loop, MANY, Parts, Stages, copied};
+use super::pipeline::{MANY, Parts, Stages, copied};
 use super::turns::{plus, referred};
-use super::waits::Why;
+use crate::access::staged_loops::Loop;
+use crate::access::staged_loops::Why;
 use crate::build::when;
 use carbyne_ir::ast::*;
 use std::collections::BTreeSet;
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 const MOST: i64 = 64;
 
 /// The stage of a ring, by its name.
-pub(super) type StageOf<'a> = &'a dyn Fn(&str) -> View;
+pub(crate) type StageOf<'a> = &'a dyn Fn(&str) -> View;
 
 /// A loop of slices.
 struct Slices {
@@ -47,23 +48,23 @@ struct Next {
 }
 
 /// A loop of slices that runs through the iterations of the loop around it.
-pub(super) struct Through {
+pub(crate) struct Through {
     /// Allocations, and the loads of the first slices of the first iteration.
-    pub(super) before: Vec<Stmt>,
+    pub(crate) before: Vec<Stmt>,
     /// What takes its place.
-    pub(super) body: Vec<Stmt>,
+    pub(crate) body: Vec<Stmt>,
 }
 
 impl Stages<'_> {
     /// The loop of slices among the statements of a loop with stages, if there is one.
-    pub(super) fn slices_in(&self, stmts: &[Stmt]) -> Option<usize> {
+    pub(crate) fn slices_in(&self, stmts: &[Stmt]) -> Option<usize> {
         let is = |s: &Stmt| self.loops.get(&s.id.key()).is_some_and(Loop::is_of_slices);
         let mut found = stmts.iter().enumerate().filter(|(_, s)| is(s)).map(|(i, _)| i);
         found.next().filter(|_| found.next().is_none())
     }
 
     /// A loop of slices, written out.
-    pub(super) fn sliced(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Vec<Stmt>, Why> {
+    pub(crate) fn sliced(&mut self, facts: &Loop, stmt: &Stmt) -> Result<Vec<Stmt>, Why> {
         let slices = self.slices(facts, stmt, None)?;
         let depth = slices.depth();
         let mut out = slices.allocations();
@@ -77,7 +78,7 @@ impl Stages<'_> {
     /// A loop of slices that loads the first of the next iteration of the loop around it. `now` is
     /// the loop with this iteration's stages, `plain` the loop without; none where a part of it
     /// forbids that.
-    pub(super) fn through(
+    pub(crate) fn through(
         &mut self,
         facts: &Loop,
         around: &Parts,

@@ -8,13 +8,15 @@
 //! many blocks as it can. In a loop that thread stays before the tile is written again: the next
 //! iteration begins meanwhile.
 
-use super::bulk::{Boxes, Known, is_once, mapped, written};
-use super::roles::Handed;
+use super::bulk::boxes::{Boxes, Known, mapped};
+use super::bulk::{is_once, written};
+use crate::access::ops;
+use crate::access::ops::WARP;
 use crate::build::{barrier, define, sync, within};
+use crate::layouts::canonical;
 use crate::names::Names;
-use crate::places::inherit;
-use crate::solve::canonical;
-use crate::solve::ops::{self, WARP};
+use crate::origins::inherit;
+use crate::plan::roles::Handed;
 use carbyne_atoms::{AtomTable, tensor_map};
 use carbyne_ir::ast::visit::{self, Rewriter, Walk};
 use carbyne_ir::ast::*;

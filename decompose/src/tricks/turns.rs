@@ -5,12 +5,12 @@ use carbyne_ir::ast::*;
 use std::collections::HashMap;
 
 /// `%ring[stage]`
-pub(super) fn staged(ring: &str, stage: &Expr) -> View {
+pub(crate) fn staged(ring: &str, stage: &Expr) -> View {
     View::of(ring).then(ViewOp::Index(vec![Some(stage.clone())]))
 }
 
 /// How many iterations of a loop come before one.
-pub(super) fn turns(at: Expr, start: &Expr, step: i64) -> Expr {
+pub(crate) fn turns(at: Expr, start: &Expr, step: i64) -> Expr {
     let from = match &start.kind {
         ExprKind::Int(0) => at,
         _ => Expr::bin(BinOp::Sub, at, start.clone()),
@@ -18,7 +18,7 @@ pub(super) fn turns(at: Expr, start: &Expr, step: i64) -> Expr {
     if step == 1 { from } else { Expr::bin(BinOp::Div, from, Expr::int(step)) }
 }
 
-pub(super) fn sum(a: Expr, b: Expr) -> Expr {
+pub(crate) fn sum(a: Expr, b: Expr) -> Expr {
     match (&a.kind, &b.kind) {
         (ExprKind::Int(0), _) => b,
         (_, ExprKind::Int(0)) => a,
@@ -26,20 +26,20 @@ pub(super) fn sum(a: Expr, b: Expr) -> Expr {
     }
 }
 
-pub(super) fn plus(a: Expr, n: i64) -> Expr {
+pub(crate) fn plus(a: Expr, n: i64) -> Expr {
     sum(a, Expr::int(n))
 }
 
-pub(super) fn times(a: Expr, n: i64) -> Expr {
+pub(crate) fn times(a: Expr, n: i64) -> Expr {
     if n == 1 { a } else { Expr::bin(BinOp::Mul, a, Expr::int(n)) }
 }
 
-pub(super) fn modulo(a: Expr, n: i64) -> Expr {
+pub(crate) fn modulo(a: Expr, n: i64) -> Expr {
     Expr::bin(BinOp::Mod, a, Expr::int(n))
 }
 
 /// How often each name is defined in statements and their bodies.
-pub(super) fn count(stmts: &[Stmt]) -> HashMap<&str, usize> {
+pub(crate) fn count(stmts: &[Stmt]) -> HashMap<&str, usize> {
     let mut out: HashMap<&str, usize> = HashMap::new();
     for stmt in Walk::new(stmts).stmts() {
         parts(stmt, &mut |part| {
@@ -52,7 +52,7 @@ pub(super) fn count(stmts: &[Stmt]) -> HashMap<&str, usize> {
 }
 
 /// Every name that a statement refers to, other than in its bodies.
-pub(super) fn referred<'a>(stmt: &'a Stmt, each: &mut impl FnMut(&'a str, Of)) {
+pub(crate) fn referred<'a>(stmt: &'a Stmt, each: &mut impl FnMut(&'a str, Of)) {
     parts(stmt, &mut |part| match part {
         Part::View(view, of) => each(&view.base.text, *of),
         Part::Referred(name, of) => each(&name.text, *of),

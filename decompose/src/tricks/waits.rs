@@ -1,56 +1,13 @@
 //! Why a loop with `stages=`, or a copy in it, does not run ahead, and what people can do about it.
 
+use crate::access::staged_loops::{Waiting, Why};
 use carbyne_ir::ast::Stmt;
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::{self, Program, SpecId};
-use carbyne_ir::scalar::Memory;
-use carbyne_ir::span::Span;
 use std::collections::BTreeSet;
-
-/// Why something does not run ahead.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Why {
-    /// A copy into a tensor that is there before the loop.
-    Outside,
-    /// A copy from global memory to registers.
-    ToRegisters,
-    /// A tensor with `reuses=` or `at=`.
-    Stated,
-    /// A tensor with several levels.
-    Levels,
-    /// A name that stands for several things in the loop.
-    Shadowed,
-    /// A copy that follows what reads its tensor.
-    FilledAgain,
-    /// A copy of single threads, or one with a body.
-    Parts,
-    /// A copy from a tensor that the loop writes.
-    Written,
-    /// Copies of several groups of threads, through registers.
-    OtherThreads,
-    /// A tensor that something other than a copy writes.
-    AlsoWritten,
-    /// A copy whose source depends on what the loop computes.
-    Computed,
-    /// A loop over slices that is not unrolled.
-    Rolled,
-    /// A loop in which nothing is copied to a tensor of its own.
-    Nothing,
-    /// A loop of one iteration.
-    Once,
-    /// An unrolled loop of which the length is not known.
-    Unknown,
-    /// An unrolled loop of too many slices.
-    Slices,
-    /// A loop whose variable is defined again.
-    Variable,
-    /// A loop of too many statements.
-    Large,
-}
 
 impl Why {
     /// In words.
-    pub(super) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Why::Outside => "its tensor is declared outside of the loop",
             Why::ToRegisters => "it copies to registers",
@@ -107,60 +64,8 @@ impl Why {
     }
 }
 
-/// A copy that waits for its turn.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Waiting {
-    /// The copy.
-    pub(super) copy: Span,
-    /// Why.
-    pub(super) why: Why,
-    /// What is in the way, where that is not the copy.
-    pub(super) at: Option<Span>,
-}
-
-/// The copies from global memory, at the top level of a loop, that nothing in the loop could let
-/// run ahead: those to shared memory outside of it, and, where there are none at all, those to
-/// registers.
-pub(super) fn elsewhere(p: &Program, body: &[program::Stmt]) -> Vec<Waiting> {
-    let own: BTreeSet<_> = body
-        .iter()
-        .filter_map(|s| match s.kind {
-            program::StmtKind::Allocate(t) => Some(p.tensors[t].buffer),
-            _ => None,
-        })
-        .collect();
-    let own = &own;
-    let copies = |to: Memory| {
-        body.iter().filter_map(move |s| {
-            let program::StmtKind::Spec(id) = s.kind else { return None };
-            from_to(p, id, to).filter(|b| to.is_per_thread() || !own.contains(b)).map(|_| id)
-        })
-    };
-    let waiting = |id: SpecId, why| Waiting { copy: p.specs[id].span, why, at: None };
-    let outside: Vec<_> = copies(Memory::Sh).map(|id| waiting(id, Why::Outside)).collect();
-    let shared = body.iter().any(|s| match s.kind {
-        program::StmtKind::Spec(id) => from_to(p, id, Memory::Sh).is_some(),
-        _ => false,
-    });
-    if shared {
-        return outside;
-    }
-    copies(Memory::Rf).map(|id| waiting(id, Why::ToRegisters)).collect()
-}
-
-/// The buffer that a copy from global memory writes in this memory.
-fn from_to(p: &Program, id: SpecId, to: Memory) -> Option<program::BufferId> {
-    let spec = &p.specs[id];
-    let from = spec.input_tensors().next().map(|t| p.buffer_of(t))?;
-    if spec.kind != carbyne_ir::ast::SpecKind::Move || !from.is_global() {
-        return None;
-    }
-    let of = spec.outputs.iter().map(|t| p.tensors[*t].buffer);
-    of.into_iter().find(|b| p.buffers[*b].memory == Some(to))
-}
-
 /// The warning for a loop in which nothing runs ahead.
-pub(super) fn nothing(stmt: &Stmt, why: Why, waiting: &[Waiting]) -> Diagnostic {
+pub(crate) fn nothing(stmt: &Stmt, why: Why, waiting: &[Waiting]) -> Diagnostic {
     let message = "no copy in this loop runs ahead";
     let mut d = Diagnostic::warning(Code::Stages, stmt.span, message).label(why.words());
     let mut causes = BTreeSet::new();
@@ -179,7 +84,7 @@ pub(super) fn nothing(stmt: &Stmt, why: Why, waiting: &[Waiting]) -> Diagnostic 
 }
 
 /// The warnings for copies that wait where others run ahead.
-pub(super) fn some(waiting: &[Waiting]) -> Vec<Diagnostic> {
+pub(crate) fn some(waiting: &[Waiting]) -> Vec<Diagnostic> {
     let one = |w: &Waiting| {
         let message = "this copy does not run ahead, but others of its loop do";
         let d = Diagnostic::warning(Code::Stages, w.copy, message).label(w.why.words());

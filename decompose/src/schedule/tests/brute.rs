@@ -1,8 +1,8 @@
 //! The search against an enumeration of all starts.
 
-use crate::schedule::modulo::problem::{Kind, Operation, Problem, Use};
-use crate::schedule::modulo::schedule::{Proof, Schedule};
-use crate::schedule::modulo::solve::{identity, solve};
+use crate::schedule::modulo::{Proof, Schedule};
+use crate::schedule::problem::{Kind, Operation, Problem, Use};
+use crate::schedule::solve::{identity, solve};
 use carbyne_ir::testing;
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ fn problems() -> impl Strategy<Value = Problem> {
             let (from, to) = (from % n, to % n);
             let distance = if from < to { distance } else { distance.max(1) };
             let kind = Kind::True;
-            p.dependences.push(super::super::problem::Dependence {
+            p.dependences.push(crate::schedule::problem::Dependence {
                 from,
                 to,
                 latency,

@@ -1,8 +1,8 @@
 //! Loops whose schedules are known.
 
-use crate::schedule::modulo::problem::{Operation, Problem, Use};
-use crate::schedule::modulo::schedule::{Proof, Wait};
-use crate::schedule::modulo::solve::{identity, solve};
+use crate::schedule::modulo::{Proof, Wait};
+use crate::schedule::problem::{Operation, Problem, Use};
+use crate::schedule::solve::{identity, solve};
 
 /// An operation that its threads execute.
 fn by_threads(name: &str, held: i64, latency: i64) -> Operation {

@@ -1,7 +1,7 @@
 //! Loops of texts.
 
-use crate::schedule::modulo::report::{LoopSchedule, Steady, schedules};
-use crate::schedule::modulo::schedule::Proof;
+use crate::schedule::modulo::Proof;
+use crate::schedule::report::{LoopSchedule, Steady, schedules};
 use carbyne_atoms::{Arch, AtomTable, machine};
 use carbyne_ir::{resolve, text};
 
@@ -10,7 +10,8 @@ fn all(src: &str, arch: Arch) -> Vec<LoopSchedule> {
     let module = resolve::elaborate(&module, src).expect("is well-formed");
     let p = crate::checked(&module, src).expect("is well-formed");
     let (table, machine) = (AtomTable::new(arch), machine(arch));
-    p.kernels.iter().flat_map(|k| schedules(&p, *k, &table, &machine)).collect()
+    let target = crate::tricks::target(&table, &machine);
+    p.kernels.iter().flat_map(|k| schedules(&p, *k, &target)).collect()
 }
 
 fn only(src: &str, arch: Arch) -> Steady {

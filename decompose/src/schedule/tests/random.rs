@@ -1,8 +1,8 @@
 //! Loops of twenty operations are solved to a proved optimum in few nodes.
 
-use crate::schedule::modulo::problem::{Operation, Problem, Use};
-use crate::schedule::modulo::schedule::Proof;
-use crate::schedule::modulo::solve::{solve, usual_nodes};
+use crate::schedule::modulo::Proof;
+use crate::schedule::problem::{Operation, Problem, Use};
+use crate::schedule::solve::{solve, usual_nodes};
 
 /// Numbers that look random, the same on every machine (Knuth's MMIX generator).
 struct Numbers(u64);

@@ -4,23 +4,11 @@
 //! element by element, is made by its steps on such views. Where elements outside become another
 //! number than the one that is asked for, that is chosen by coordinates.
 
+use super::Around;
 use super::{Builder, Input, MOST_SEEN, Source, Step, Value};
 use carbyne_ir::ast::{BinaryOp, Expr, Pad, SpecKind, UnaryOp, ViewOp};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Scalar;
-
-/// How a value is padded.
-pub(super) struct Around<'a> {
-    /// As it is written.
-    pub(super) pad: &'a Pad,
-    /// How many elements are before the first of each mode.
-    pub(super) before: &'a [i64],
-    /// Extents of the value, and with the elements around.
-    pub(super) own: &'a [i64],
-    pub(super) extents: &'a [i64],
-    /// Value of these elements.
-    pub(super) value: f64,
-}
 
 /// A padded value.
 struct Padded {

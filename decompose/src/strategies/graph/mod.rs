@@ -7,8 +7,8 @@
 
 mod around;
 
-use self::around::Around;
-use crate::solve::ops;
+use crate::access::ops;
+use carbyne_ir::ast::Pad;
 use carbyne_ir::ast::{
     BinaryOp, Expr, LayoutExpr, Name, Operand, Pick, ReduceOp, Spec, SpecKind, TupleExpr, UnaryOp,
     View, ViewOp,
@@ -1068,4 +1068,17 @@ impl Step {
             _ => None,
         }
     }
+}
+
+/// How a value is padded.
+struct Around<'a> {
+    /// As it is written.
+    pad: &'a Pad,
+    /// How many elements are before the first of each mode.
+    before: &'a [i64],
+    /// Extents of the value, and with the elements around.
+    own: &'a [i64],
+    extents: &'a [i64],
+    /// Value of these elements.
+    value: f64,
 }

@@ -1,12 +1,12 @@
 //! Boxes: how tiles of global memory lie in shared memory, and what views of them tensor maps are
 //! accessed by.
 
+use crate::access::ops;
 use crate::build::{counted, when};
-use crate::instance::params::{Numbers, eval};
+use crate::layouts::tv::{join, mode};
 use crate::names::Names;
-use crate::schedule::turns::{count, modulo, plus, sum, times};
-use crate::solve::ops;
-use crate::solve::tv::{join, mode};
+use crate::numbers::{Numbers, eval};
+use crate::tricks::turns::{count, modulo, plus, sum, times};
 use carbyne_atoms::tensor_map;
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::*;
@@ -16,7 +16,7 @@ use carbyne_ir::scalar::Scalar;
 use std::collections::HashMap;
 
 /// What names of a module stand for.
-pub(in crate::schedule) struct Known<'m> {
+pub(crate) struct Known<'m> {
     /// How often each name is defined.
     defined: HashMap<&'m str, usize>,
     /// Views that are defined once.
@@ -26,7 +26,7 @@ pub(in crate::schedule) struct Known<'m> {
 }
 
 impl<'m> Known<'m> {
-    pub(in crate::schedule) fn of(module: &'m Module) -> Self {
+    pub(crate) fn of(module: &'m Module) -> Self {
         let defined = count(&module.items);
         let once = |name: &str| defined.get(name) == Some(&1);
         let (views, numbers) = (HashMap::new(), Numbers::new());
@@ -50,14 +50,14 @@ impl<'m> Known<'m> {
     }
 
     /// How often a name is defined.
-    pub(in crate::schedule) fn defined(&self, name: &str) -> usize {
+    pub(crate) fn defined(&self, name: &str) -> usize {
         self.defined.get(name).copied().unwrap_or(0)
     }
 
     /// The extents of the boxes of a tensor, and the coordinates, in boxes, of the first that a
     /// view of tiles, by these operations, begins with: terms of sums. None where the view is not
     /// made of tiles, or they of boxes.
-    pub(in crate::schedule) fn boxes(
+    pub(crate) fn boxes(
         &self,
         mut ops: &[ViewOp],
         boxes: &Boxes,
@@ -107,7 +107,7 @@ impl<'m> Known<'m> {
     }
 
     /// A view with what its base is a view of before it.
-    pub(in crate::schedule) fn whole(&self, view: &View) -> View {
+    pub(crate) fn whole(&self, view: &View) -> View {
         let mut out = view.clone();
         // A chain of views is no longer than there are names.
         for _ in 0..self.views.len() {
@@ -122,9 +122,9 @@ impl<'m> Known<'m> {
 
 /// How a tile lies in shared memory so that boxes of global memory fit it.
 #[derive(Clone)]
-pub(in crate::schedule) struct Boxes {
+pub(crate) struct Boxes {
     /// The tile's extents.
-    pub(in crate::schedule) extents: [i64; 2],
+    pub(crate) extents: [i64; 2],
     scalar: Scalar,
     layout: Layout,
     swizzle: Option<Swizzle>,
@@ -185,7 +185,7 @@ const MOST_OF_BOX: i64 = tensor_map::MOST_BOX;
 
 impl Boxes {
     /// Those of a tile in global memory, in one of the layouts.
-    pub(in crate::schedule) fn of(
+    pub(crate) fn of(
         p: &Program,
         tile: TensorId,
         extents: [i64; 2],
@@ -217,7 +217,7 @@ impl Boxes {
     }
 
     /// One of so many parts of the tile along its rows; none where boxes would be cut.
-    pub(in crate::schedule) fn part(&self, parts: i64) -> Option<Self> {
+    pub(crate) fn part(&self, parts: i64) -> Option<Self> {
         let (row, width) = self.row;
         if parts < 1 || self.number() % parts != 0 {
             return None;
@@ -235,7 +235,7 @@ impl Boxes {
     }
 
     /// The same where each of so many blocks copies a part; none where it has no such parts.
-    pub(in crate::schedule) fn shared(&self, blocks: i64) -> Option<Self> {
+    pub(crate) fn shared(&self, blocks: i64) -> Option<Self> {
         let lines = self.extents[1 - self.row.0];
         let share = match () {
             () if self.number() % blocks == 0 => Share::Boxes(blocks),
@@ -245,18 +245,18 @@ impl Boxes {
     }
 
     /// Boxes of a tile along the contiguous mode, and which mode that is.
-    pub(in crate::schedule) fn along(&self) -> (i64, usize) {
+    pub(crate) fn along(&self) -> (i64, usize) {
         (self.number(), self.row.0)
     }
 
-    pub(in crate::schedule) fn bytes(&self) -> i64 {
+    pub(crate) fn bytes(&self) -> i64 {
         self.extents[0] * self.extents[1] * self.scalar.bits() / 8
     }
 
     /// The tile in wider boxes without a swizzle, where rows of its boxes are narrow: the copy
     /// engine takes as long for each of them as for a whole line. Rows are odd numbers of units of
     /// 16 bytes, so that eight of them begin at different banks. None where rows are wide already.
-    pub(in crate::schedule) fn widened(&self) -> Option<Self> {
+    pub(crate) fn widened(&self) -> Option<Self> {
         let (row, width) = self.row;
         let (length, lines) = (self.extents[row], self.extents[1 - row]);
         let bits = self.scalar.bits();
@@ -290,7 +290,7 @@ impl Boxes {
     }
 
     /// The type of a tensor in shared memory that lies so.
-    pub(in crate::schedule) fn lay_out(&self, ty: &mut TensorType) -> Option<()> {
+    pub(crate) fn lay_out(&self, ty: &mut TensorType) -> Option<()> {
         let level = ty.levels.first_mut()?;
         let (shape, stride) = (self.layout.shape(), self.layout.stride());
         level.modes = shape.modes().iter().map(TupleExpr::constant).collect();
@@ -315,7 +315,7 @@ impl Boxes {
     }
 
     /// The tensor map of a tensor, or of its transpose, that is accessed by boxes of these extents.
-    pub(in crate::schedule) fn map(&self, mut base: View, sizes: &[i64]) -> View {
+    pub(crate) fn map(&self, mut base: View, sizes: &[i64]) -> View {
         let mut sizes = sizes.to_vec();
         if self.is_turned(sizes.len()) {
             // Twice transposed it is as it was.
@@ -343,7 +343,7 @@ impl Boxes {
     /// tensor map of this name, of which the first box of the tile is `at`, and one of the tile
     /// itself. Where blocks of a cluster copy a part each, boxes are those of the block of this
     /// rank in the iteration of this number.
-    pub(in crate::schedule) fn each(
+    pub(crate) fn each(
         &self,
         (map, at, tile): (&str, &[Vec<Expr>], &View),
         rank: Option<(&Expr, &Expr)>,
@@ -418,7 +418,7 @@ impl Boxes {
 
 /// Of a view of tiles the tensor, or its transpose, and what the view takes of that. A transpose of
 /// a slice of all of the last two modes is a slice of the transpose.
-pub(in crate::schedule) fn mapped(view: &View) -> (View, Vec<ViewOp>) {
+pub(crate) fn mapped(view: &View) -> (View, Vec<ViewOp>) {
     let mut base = View::of(&view.base.text);
     let mut ops = view.ops.clone();
     let at = match &ops[..] {

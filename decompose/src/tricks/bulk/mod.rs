@@ -7,7 +7,7 @@
 //! descriptors reads the rings: these say how tiles lie, and boxes are written so.
 //!
 //! A MatMul that ends an iteration is left under way while the next one begins, if the [modulo
-//! schedule](super::modulo) of the loop issues the next one before it is done: it has read its
+//! schedule](crate::schedule) of the loop issues the next one before it is done: it has read its
 //! stage when the one after it has been issued and all but that one are done. The copies for the
 //! stage that is then free are S - 1 iterations ahead. Otherwise an iteration has read its stage at
 //! its end, and copies are S iterations ahead.
@@ -17,24 +17,27 @@
 //!
 //! What is in the way of this leaves the loop to [`super::pipeline`].
 
-mod boxes;
+pub(crate) mod boxes;
+mod rings;
 mod shares;
-mod write;
+pub(crate) mod write;
 
-pub(super) use boxes::{Boxes, Known, mapped};
-pub(super) use write::{meeting, met};
+use crate::access::requests;
+use boxes::{Boxes, Known};
+use rings::{Bulk, Cluster, Outer, Ring};
 
-use super::consumers;
-use super::modulo::Scheduler;
-use super::modulo::graph::Graph;
-use super::modulo::solve::usual_nodes;
-use super::pipeline::Loop;
-use super::roles::{Handed, Producer};
 use super::rotate::Prologues;
+use crate::access::ops;
+use crate::access::ops::{Op, WARP};
+use crate::access::staged_loops::Loop;
+use crate::layouts::canonical;
+use crate::layouts::canonical::Demand;
+use crate::layouts::matmul;
 use crate::names::Names;
-use crate::solve::canonical::{self, Demand};
-use crate::solve::ops::{self, Op, WARP};
-use crate::solve::{matmul, tv};
+use crate::plan::roles::{Handed, Producer};
+use crate::schedule::Scheduler;
+use crate::schedule::graph::Graph;
+use crate::schedule::solve::usual_nodes;
 use carbyne_atoms::{Atom, AtomTable, Visibility, machine};
 use carbyne_ir::ast::visit;
 use carbyne_ir::ast::*;
@@ -55,7 +58,7 @@ pub(crate) fn apply(
     prologues: &Prologues,
     (names, clamped): (&mut Names, bool),
 ) -> Option<(Module, Vec<Handed>, Vec<Producer>)> {
-    let table = by.table;
+    let table = by.target.table;
     let has = |is: fn(Visibility) -> bool| table.atoms().iter().any(|a| is(a.visibility));
     if !has(Visibility::names_barrier) || !has(Visibility::holds_registers) {
         return None;
@@ -82,65 +85,6 @@ pub(crate) fn apply(
     (!by.handed.is_empty()).then_some((tree, by.handed, by.producers))
 }
 
-/// A loop whose copies are boxes.
-struct Bulk {
-    stages: i64,
-    start: Option<i64>,
-    step: i64,
-    trips: Option<i64>,
-    /// The loop that it stands in.
-    outer: Option<Outer>,
-    /// Warps of the block.
-    warps: i64,
-    /// How many groups like the block shall consume what a producer copies; 0 where the block
-    /// copies for itself.
-    consumers: i64,
-    /// Names of the blocks and of the block's threads.
-    exec: (String, String),
-    /// The blocks of a cluster that copy for each other, where they do.
-    cluster: Option<Cluster>,
-    rings: BTreeMap<NodeKey, Ring>,
-    /// The MatMul at the end of an iteration, if it may be left under way.
-    last: Option<NodeKey>,
-}
-
-/// Blocks of a cluster that copy for each other.
-struct Cluster {
-    /// How many they are.
-    size: i64,
-    /// How many clusters there are, and the name of all blocks.
-    number: i64,
-    blocks: String,
-}
-
-/// A loop around the one whose copies are boxes, which it executes in each iteration.
-struct Outer {
-    step: i64,
-    inner: NodeKey,
-    /// How often it executes that one's body, as far as is known: else the bounds of that loop say
-    /// it.
-    turns: Option<i64>,
-    /// Whether that is at least once.
-    turning: bool,
-    /// Whether a block executes its own body once at most, and whether every block does so once at
-    /// least.
-    once: bool,
-    runs: bool,
-}
-
-/// A tensor of the loop that becomes a ring.
-struct Ring {
-    /// The copy that fills it.
-    copy: NodeKey,
-    /// What it copies.
-    from: TensorId,
-    boxes: Boxes,
-    /// Whether each block of the cluster copies a part of it for all of them.
-    multicast: bool,
-    /// Whether what it copies is not read again.
-    streamed: bool,
-}
-
 impl Bulk {
     fn of(
         p: &Program,
@@ -149,7 +93,7 @@ impl Bulk {
         stmt: &program::Stmt,
         ops: &[Op],
     ) -> Option<Self> {
-        let table = by.table;
+        let table = by.target.table;
         let program::StmtKind::For { start, end, step, stages: 2.., unroll, body, .. } = &stmt.kind
         else {
             return None;
@@ -195,7 +139,7 @@ impl Bulk {
             outer: None,
             trips: ops::trips(*start, *end, *step),
             warps: threads / WARP,
-            consumers: consumers::of(&p.specs[kernel]),
+            consumers: requests::consumers(&p.specs[kernel]),
             exec: (name(exec.blocks)?, name(exec.threads)?),
             cluster: None,
             last: last(p, body, &buffers)
@@ -214,7 +158,7 @@ impl Bulk {
         stmt: &program::Stmt,
         ops: &[Op],
     ) -> Option<Self> {
-        let table = by.table;
+        let table = by.target.table;
         let program::StmtKind::For { start, end, step, stages: ..2, unroll, body, .. } = &stmt.kind
         else {
             return None;
@@ -297,13 +241,13 @@ impl Bulk {
 /// What leaves of a kernel but for these write. The copy engine sees of global memory nothing that
 /// threads of its kernel have written, and does not write it after them (PTX ISA, Memory
 /// Consistency Model: Proxies).
-pub(super) fn written(p: &Program, kernel: SpecId, but: &BTreeSet<SpecId>) -> BTreeSet<BufferId> {
+pub(crate) fn written(p: &Program, kernel: SpecId, but: &BTreeSet<SpecId>) -> BTreeSet<BufferId> {
     let leaves = p.leaves(kernel).into_iter().map(|(id, _)| id).filter(|id| !but.contains(id));
     leaves.flat_map(|id| &p.specs[id].outputs).map(|t| p.tensors[*t].buffer).collect()
 }
 
 /// Whether a loop has at most one iteration, whatever it depends on.
-pub(super) fn is_once(p: &Program, stmt: &program::Stmt) -> bool {
+pub(crate) fn is_once(p: &Program, stmt: &program::Stmt) -> bool {
     let program::StmtKind::For { start, end, step, .. } = &stmt.kind else { return false };
     let length = Dim::sub(&p.arena, *end, *start);
     length.is_ok_and(|n| p.arena.range(n).1.is_some_and(|most| most <= *step))
@@ -339,7 +283,7 @@ fn runs_on(
     product: NodeKey,
 ) -> bool {
     let copies: BTreeSet<NodeKey> = rings.values().map(|ring| ring.copy).collect();
-    let found = Graph::of(p, kernel, stmt, by.table, by.machine).ok().and_then(|graph| {
+    let found = Graph::of(p, kernel, stmt, &by.target).ok().and_then(|graph| {
         let Graph { problem, operations, .. } = graph.without(&copies);
         let schedule = (by.find)(&problem, usual_nodes(operations.len())).ok()?;
         let own = operations.iter().position(|o| *o == product)?;
@@ -397,7 +341,7 @@ fn demands<'o>(
         if !is_top || !multiplies || spec.outputs.iter().any(|t| of(*t)) {
             return None;
         }
-        let options = matmul::described(p, table, op, &tv::Known::new());
+        let options = matmul::described(p, table, op, &ops::Known::new());
         let atom = table.get(options.first()?.choice.atom)?;
         for (t, operand) in spec.input_tensors().zip(&atom.operands).filter(|(t, _)| of(*t)) {
             out.push(Demand::new(t, operand)?);

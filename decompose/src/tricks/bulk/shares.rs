@@ -1,8 +1,8 @@
 //! What the blocks of a cluster copy alike.
 
-use super::Outer;
-use crate::schedule::drift::{Drift, drift};
-use crate::solve::ops;
+use super::rings::Outer;
+use crate::access::increments::{Drift, drift};
+use crate::access::ops;
 use carbyne_ir::expr::{Dim, VarId, VarInfo};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{self, Program, SpecId, TensorId, VarKind};
@@ -13,7 +13,7 @@ const MOST: usize = 1 << 17;
 
 /// The iterations of a loop with stages, of all blocks of a kernel whose clusters are several
 /// neighbors.
-pub(super) struct Shares<'p> {
+pub(crate) struct Shares<'p> {
     p: &'p Program,
     /// Blocks of a cluster.
     size: i64,
@@ -32,7 +32,7 @@ pub(super) struct Shares<'p> {
 
 impl<'p> Shares<'p> {
     /// None where clusters are single blocks, or their blocks do not have as many iterations.
-    pub(super) fn of(
+    pub(crate) fn of(
         p: &'p Program,
         kernel: SpecId,
         (stmt, start, trips): (&program::Stmt, Option<i64>, Option<i64>),
@@ -147,17 +147,17 @@ impl<'p> Shares<'p> {
     }
 
     /// Blocks of a cluster.
-    pub(super) fn size(&self) -> i64 {
+    pub(crate) fn size(&self) -> i64 {
         self.size
     }
 
     /// Clusters.
-    pub(super) fn number(&self) -> i64 {
+    pub(crate) fn number(&self) -> i64 {
         self.number
     }
 
     /// Whether all blocks of a cluster read the same elements of a tensor in the same iteration.
-    pub(super) fn same(&self, t: TensorId) -> bool {
+    pub(crate) fn same(&self, t: TensorId) -> bool {
         if let Some((first, others)) = self.symbolic.split_first() {
             let offset = self.p.tensors[t].offset;
             let own = self.put(offset, first);

@@ -1,35 +1,36 @@
 //! What is written in the places of loops whose copies are boxes.
 
-use super::{Bulk, Cluster, Known, Ring, mapped};
+use super::boxes::{Known, mapped};
+use super::rings::{Bulk, Cluster, Ring};
+use crate::access::ops::WARP;
 use crate::build::{
     barrier, block, counted, define, define_threads, dims, indices, layout_expr, number, plain,
     sync, view, when, within, word,
 };
+use crate::layouts::tv::mode;
 use crate::names::Names;
-use crate::places::inherit;
-use crate::schedule::pipeline::{BUDGET, copied};
-use crate::schedule::roles::{Handed, Producer};
-use crate::schedule::rotate::Prologues;
-use crate::schedule::turns::{count, modulo, plus, referred, staged, sum, times, turns};
-use crate::solve::ops::WARP;
-use crate::solve::tv::mode;
+use crate::origins::inherit;
+use crate::plan::roles::{Handed, Producer};
+use crate::tricks::pipeline::{BUDGET, copied};
+use crate::tricks::rotate::Prologues;
+use crate::tricks::turns::{count, modulo, plus, referred, staged, sum, times, turns};
 use carbyne_ir::ast::visit::Rewriter;
 use carbyne_ir::ast::*;
 use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Puts loops over boxes in the places of loops.
-pub(super) struct Write<'a> {
+pub(crate) struct Write<'a> {
     pub(super) found: HashMap<NodeKey, Bulk>,
-    pub(super) known: Known<'a>,
-    pub(super) names: &'a mut Names,
+    pub(crate) known: Known<'a>,
+    pub(crate) names: &'a mut Names,
     /// Whether the tile of the loop around that copies are for is named by the least of its number
     /// and the last.
-    pub(super) clamped: bool,
+    pub(crate) clamped: bool,
     /// Statements of prologues before which rings are filled, by their loops.
-    pub(super) prologues: &'a Prologues,
-    pub(super) handed: Vec<Handed>,
-    pub(super) producers: Vec<Producer>,
+    pub(crate) prologues: &'a Prologues,
+    pub(crate) handed: Vec<Handed>,
+    pub(crate) producers: Vec<Producer>,
 }
 
 impl Rewriter for Write<'_> {
@@ -750,7 +751,7 @@ fn leads_of(bulk: &Bulk, around: &Around) -> [Stmt; 3] {
 }
 
 /// Arrivals at an mbarrier of each block of a cluster.
-pub(in crate::schedule) fn arrivals(bar: View, cluster: i64, peer: &str) -> Vec<Stmt> {
+pub(crate) fn arrivals(bar: View, cluster: i64, peer: &str) -> Vec<Stmt> {
     let arrive = |bar: View| sync(SyncOp::MbarrierArrive, Some(bar), None);
     if cluster == 1 {
         return vec![arrive(bar)];
@@ -760,7 +761,7 @@ pub(in crate::schedule) fn arrivals(bar: View, cluster: i64, peer: &str) -> Vec<
 }
 
 /// All threads of the block meet, or of the cluster where they arrive at its barrier so.
-pub(in crate::schedule) fn meeting(cluster: Option<SyncOp>) -> Vec<Stmt> {
+pub(crate) fn meeting(cluster: Option<SyncOp>) -> Vec<Stmt> {
     match cluster {
         None => vec![barrier(None)],
         Some(arrive) => [arrive, SyncOp::ClusterWait].map(|op| sync(op, None, None)).into(),
@@ -769,7 +770,7 @@ pub(in crate::schedule) fn meeting(cluster: Option<SyncOp>) -> Vec<Stmt> {
 
 /// The mbarriers of all blocks are there: `fence.mbarrier_init` has told, so that the arrival need
 /// not.
-pub(in crate::schedule) fn met(cluster: bool) -> Vec<Stmt> {
+pub(crate) fn met(cluster: bool) -> Vec<Stmt> {
     meeting(cluster.then_some(SyncOp::ClusterArriveRelaxed))
 }
 
@@ -858,7 +859,7 @@ impl<'a> Numbers<'a> {
 }
 
 /// The names in an expression.
-pub(super) fn names_of(e: &Expr, each: &mut impl FnMut(&str)) {
+pub(crate) fn names_of(e: &Expr, each: &mut impl FnMut(&str)) {
     let stmt = Stmt::new(StmtKind::Let(vec![(Name::new(""), e.clone())]));
     referred(&stmt, &mut |name, _| each(name));
 }

@@ -1,12 +1,12 @@
 //! Writes a staged loop as a loop for each of its roles.
 
-use super::super::turns::{modulo, plus, referred, staged};
 use super::uses::{Kept, Ring, Role, Split};
-use super::{Filling, Handed, Roles};
+use crate::access::ops::WARP;
 use crate::build::{barrier, block, define_threads, indices, layout_expr, plain, sync, within};
+use crate::layouts::tv::mode;
 use crate::names::Names;
-use crate::solve::ops::WARP;
-use crate::solve::tv::mode;
+use crate::plan::roles::{Filling, Handed, Roles};
+use crate::tricks::turns::{modulo, plus, referred, staged};
 use carbyne_ir::ast::visit::{Of, Part, Walk, parts};
 use carbyne_ir::ast::*;
 use carbyne_ir::layout::Layout;
@@ -14,12 +14,12 @@ use carbyne_ir::scalar::{Memory, Scalar};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What takes the place of a loop.
-pub(super) struct Written {
+pub(crate) struct Written {
     /// Before the statement of the kernel's body that it stands in.
-    pub(super) before: Vec<Stmt>,
+    pub(crate) before: Vec<Stmt>,
     /// The loops.
-    pub(super) stmts: Vec<Stmt>,
-    pub(super) roles: Roles,
+    pub(crate) stmts: Vec<Stmt>,
+    pub(crate) roles: Roles,
 }
 
 /// Rings that the same roles fill, and the same ones read.
@@ -52,7 +52,7 @@ impl Channel<'_> {
 ///
 /// # Errors
 /// Why it stays one loop.
-pub(super) fn written(
+pub(crate) fn written(
     split: &Split,
     stmt: &Stmt,
     defined: &HashMap<&str, usize>,
@@ -233,7 +233,7 @@ impl Writer<'_> {
         }
         needed(&mut all);
         let mut uses =
-            Substitution { budget: super::super::pipeline::BUDGET, ..Default::default() };
+            Substitution { budget: crate::tricks::pipeline::BUDGET, ..Default::default() };
         for (name, ring) in self.renamed {
             uses.data.insert(name.clone(), Given::View(staged(ring, &stage)));
         }
@@ -346,7 +346,7 @@ fn is_definition(stmt: &Stmt) -> bool {
 }
 
 /// Removes definitions that nothing behind them uses.
-pub(in crate::schedule) fn needed(stmts: &mut Vec<Stmt>) {
+pub(crate) fn needed(stmts: &mut Vec<Stmt>) {
     let mut used: HashSet<(String, Of)> = HashSet::new();
     let mut kept = vec![];
     for mut stmt in std::mem::take(stmts).into_iter().rev() {
@@ -391,7 +391,7 @@ pub(in crate::schedule) fn needed(stmts: &mut Vec<Stmt>) {
 }
 
 /// Tensors from outside that statements read, and those that they write.
-pub(in crate::schedule) fn operands(stmts: &[Stmt]) -> (Vec<View>, Vec<View>) {
+pub(crate) fn operands(stmts: &[Stmt]) -> (Vec<View>, Vec<View>) {
     let mut inside: HashMap<&str, &str> = HashMap::new();
     let (mut read, mut written): (Vec<&str>, Vec<&str>) = (vec![], vec![]);
     for stmt in Walk::new(stmts).stmts() {

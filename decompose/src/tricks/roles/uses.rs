@@ -1,8 +1,9 @@
 //! Which threads execute what in a staged loop, and what they hand to each other.
 
-use super::super::access::{Mask, depends, members};
-use super::super::turns::{sum, turns};
-use crate::solve::ops;
+use crate::access::ops;
+use crate::access::sum::depends;
+use crate::order::touched::{Mask, members};
+use crate::tricks::turns::{sum, turns};
 use carbyne_ir::ast::visit::Walk;
 use carbyne_ir::ast::{BinOp, Expr, ExprKind, NodeKey, SpecKind, Stmt, StmtKind, View, ViewOp};
 use carbyne_ir::diag::{Code, Diagnostic};
@@ -13,23 +14,23 @@ use carbyne_ir::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Why a loop is not parted, and where.
-pub(super) struct Kept {
-    pub(super) why: String,
-    pub(super) places: Vec<(Span, String)>,
+pub(crate) struct Kept {
+    pub(crate) why: String,
+    pub(crate) places: Vec<(Span, String)>,
     /// What would let it be parted.
-    pub(super) action: &'static str,
+    pub(crate) action: &'static str,
 }
 
 /// What roles may share.
 const SHARE: &str = "let roles share only tensors in SH that are declared in the loop";
 
 impl Kept {
-    pub(super) fn because(why: &str) -> Self {
+    pub(crate) fn because(why: &str) -> Self {
         Kept { why: why.to_owned(), places: vec![], action: SHARE }
     }
 
     /// Because of what could not be ordered.
-    pub(super) fn of<'a>(unordered: impl Iterator<Item = &'a Diagnostic>) -> Self {
+    pub(crate) fn of<'a>(unordered: impl Iterator<Item = &'a Diagnostic>) -> Self {
         let mut out = Kept::because("roles access the same elements, or may do so");
         for d in unordered {
             out.places.push((d.span, d.message.clone()));
@@ -43,13 +44,13 @@ impl Kept {
     }
 
     /// The same with what would let it be parted.
-    pub(super) fn unless(self, action: &'static str) -> Self {
+    pub(crate) fn unless(self, action: &'static str) -> Self {
         Kept { action, ..self }
     }
 }
 
 /// Why a loop is not parted.
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// It stays one.
     Kept(Kept),
     /// It is wrong.
@@ -63,40 +64,40 @@ impl From<Kept> for Refused {
 }
 
 /// A loop that roles share.
-pub(super) struct Split {
+pub(crate) struct Split {
     /// In the order of their first statements.
-    pub(super) roles: Vec<Role>,
-    pub(super) rings: Vec<Ring>,
+    pub(crate) roles: Vec<Role>,
+    pub(crate) rings: Vec<Ring>,
     /// Allocations of tensors that one role has for itself, or nobody uses.
-    pub(super) private: BTreeMap<NodeKey, Option<usize>>,
+    pub(crate) private: BTreeMap<NodeKey, Option<usize>>,
     /// Stages of a ring.
-    pub(super) depth: i64,
+    pub(crate) depth: i64,
     /// As many as the text says, which may be more than there are iterations.
-    pub(super) stages: i64,
+    pub(crate) stages: i64,
     /// How many iterations come before this one, of all executions of the loop.
-    pub(super) turn: Expr,
+    pub(crate) turn: Expr,
     /// The statement of the kernel's body that the loop stands in, or itself.
-    pub(super) outermost: NodeKey,
+    pub(crate) outermost: NodeKey,
     /// Blocks and the first thread.
-    pub(super) first: (View, View),
+    pub(crate) first: (View, View),
 }
 
 /// Threads that execute some of the statements.
-pub(super) struct Role {
-    pub(super) threads: Mask,
+pub(crate) struct Role {
+    pub(crate) threads: Mask,
     /// Blocks and threads, as they are written.
-    pub(super) exec: (View, View),
+    pub(crate) exec: (View, View),
     /// The specs that it executes, with the statement of the loop's body that each stands in.
-    pub(super) units: BTreeMap<NodeKey, usize>,
+    pub(crate) units: BTreeMap<NodeKey, usize>,
 }
 
 /// A tensor that some roles write and others read.
-pub(super) struct Ring {
-    pub(super) allocation: NodeKey,
+pub(crate) struct Ring {
+    pub(crate) allocation: NodeKey,
     /// By role, the first and the last statement of the loop's body in which it writes.
-    pub(super) writers: BTreeMap<usize, (usize, usize)>,
+    pub(crate) writers: BTreeMap<usize, (usize, usize)>,
     /// The same of those that read.
-    pub(super) readers: BTreeMap<usize, (usize, usize)>,
+    pub(crate) readers: BTreeMap<usize, (usize, usize)>,
 }
 
 /// An access of a buffer.
@@ -112,7 +113,7 @@ struct Use {
 }
 
 /// The roles of a loop, with the statements around it; none where it has one.
-pub(super) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option<Split>, Refused> {
+pub(crate) fn split(p: &Program, around: &[&Stmt], stmt: &Stmt) -> Result<Option<Split>, Refused> {
     let StmtKind::For { body, .. } = &stmt.kind else { return Ok(None) };
     let Some((kernel, loops)) = around.split_first() else { return Ok(None) };
     let specs = p.specs_by_node();

@@ -4,7 +4,7 @@
 //! Where a body multiplies, computes with what comes out, and multiplies again, as attention does,
 //! its threads wait for the units that multiply, and these for threads. Software pipelining
 //! overlaps iterations: the body executes the first operations of the next iteration, a product
-//! among them, and the rest of its own. The [modulo schedule](super::modulo) of the loop says which
+//! among them, and the rest of its own. The [modulo schedule](crate::schedule) of the loop says which
 //! operations these are, and in which order a body issues them ([`order`]). Copies to shared memory
 //! stay with what reads them: they run ahead by rings of their own ([`super::bulk`]).
 //!
@@ -19,16 +19,18 @@ mod order;
 #[cfg(test)]
 mod tests;
 
-use super::consumers;
-use super::modulo::Scheduler;
-use super::modulo::graph::{self, Graph};
-use super::modulo::problem::Problem;
-use super::pipeline::{BUDGET, Loop, copied, renamed};
+use super::pipeline::{BUDGET, copied, renamed};
 use super::turns::{count, plus, referred};
+use crate::access::leaves;
+use crate::access::requests;
+use crate::access::staged_loops::Loop;
 use crate::build::{spec, sync, zero};
-use crate::leaves;
 use crate::names::Names;
-use crate::places::inherit;
+use crate::origins::inherit;
+use crate::schedule::Scheduler;
+use crate::schedule::graph;
+use crate::schedule::graph::Graph;
+use crate::schedule::problem::Problem;
 use carbyne_ir::ast::visit::{self, Of, Part, Rewriter, Walk, parts};
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{self, BufferId, Program, SpecId};
@@ -42,7 +44,7 @@ pub(crate) type Prologues = HashMap<NodeKey, NodeKey>;
 pub(crate) fn find(p: &Program, by: Scheduler<'_>) -> Vec<(NodeKey, Rotation)> {
     let mut found = vec![];
     for &kernel in &p.kernels {
-        if consumers::of(&p.specs[kernel]) > 0 {
+        if requests::consumers(&p.specs[kernel]) > 0 {
             continue;
         }
         let tops: HashSet<NodeKey> =
@@ -92,7 +94,7 @@ impl Rotation {
         if facts.fills().is_empty() || facts.has_others() {
             return None;
         }
-        let graph = Graph::of(p, kernel, stmt, by.table, by.machine).ok()?;
+        let graph = Graph::of(p, kernel, stmt, &by.target).ok()?;
         let copies: BTreeSet<NodeKey> = facts.fills().values().flatten().copied().collect();
         let parts = Parts::of(p, body, graph.without(&copies));
         let (firsts, products) = (parts.firsts(), &parts.products);

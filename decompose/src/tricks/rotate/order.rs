@@ -10,30 +10,30 @@
 //! most cycles until they are awaited: how long they take where blocks share a multiprocessor is
 //! not known.
 
-use crate::schedule::modulo::Find;
-use crate::schedule::modulo::problem::{Dependence, Kind, Problem};
-use crate::schedule::modulo::solve::usual_nodes;
+use crate::schedule::Find;
+use crate::schedule::problem::{Dependence, Kind, Problem};
+use crate::schedule::solve::usual_nodes;
 use std::collections::BTreeSet;
 
 /// The operations of a loop's body, in the order of issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Order {
-    pub(super) sequence: Vec<usize>,
+pub(crate) struct Order {
+    pub(crate) sequence: Vec<usize>,
     /// Of each operation, whether the body executes that of the next iteration.
-    pub(super) ahead: Vec<bool>,
+    pub(crate) ahead: Vec<bool>,
 }
 
 /// What an order is sought for.
-pub(super) struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// The operations that are put in order; copies that run ahead by rings are none of them.
-    pub(super) problem: &'a Problem,
+    pub(crate) problem: &'a Problem,
     /// The product that begins an iteration: no other operation of the iteration comes before it.
-    pub(super) first: usize,
+    pub(crate) first: usize,
     /// All products.
-    pub(super) products: &'a [usize],
+    pub(crate) products: &'a [usize],
     /// Of each operation, whether what it writes outlives an iteration: the next iteration may not
     /// exist.
-    pub(super) kept: &'a [bool],
+    pub(crate) kept: &'a [bool],
 }
 
 /// Parts of the initiation interval to which the time that products have is found.
@@ -41,7 +41,7 @@ const PARTS: i64 = 32;
 
 impl Asked<'_> {
     /// The order, if it lets the product be under way meanwhile.
-    pub(super) fn order(&self, find: Find) -> Option<Order> {
+    pub(crate) fn order(&self, find: Find) -> Option<Order> {
         let (ii, mut starts, ranks) = self.starts(find)?;
         if !self.overlaps(ii, &starts) {
             return None;
@@ -222,7 +222,7 @@ impl Order {
     /// The waits for products that a list of operations of one body needs: before which of them,
     /// and for all but the last so many products. `waits` says of a product and a later one whether
     /// that waits for it.
-    pub(super) fn waits(
+    pub(crate) fn waits(
         &self,
         problem: &Problem,
         products: &[usize],

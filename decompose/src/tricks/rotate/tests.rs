@@ -2,8 +2,8 @@
 
 use super::apply;
 use crate::names::Names;
-use crate::schedule::modulo::solve::{identity, solve};
-use crate::schedule::modulo::{Find, Scheduler};
+use crate::schedule::solve::{identity, solve};
+use crate::schedule::{Find, Scheduler};
 use carbyne_atoms::{Arch, AtomTable, machine};
 use carbyne_ir::{resolve, text};
 
@@ -46,7 +46,7 @@ fn rotated(src: &str, arch: Arch, find: Find) -> Option<String> {
     let module = resolve::elaborate(&module, src).expect("is well-formed");
     let p = crate::checked(&module, src).expect("is well-formed");
     let (table, machine) = (AtomTable::new(arch), machine(arch));
-    let by = Scheduler { table: &table, machine: &machine, find };
+    let by = Scheduler { target: crate::tricks::target(&table, &machine), find };
     let (tree, _) = apply(&module, &super::find(&p, by), &mut Names::of(&module))?;
     let printed = text::print(&tree);
     crate::checked(&text::parse(&printed).expect("parses"), &printed)

@@ -1,13 +1,15 @@
-//! The constants of the model that no data sheet and no microbenchmark of an instruction tells.
+//! The constants of cost that no data sheet and no microbenchmark of an instruction gives.
 //!
-//! All are fitted together to the kernels of `bench/model.tsv`, which were measured on one H100, by
+//! Those of [`FITTED`] are fitted together to the kernels of `bench/model.tsv`, which were measured
+//! on one H100, by
 //!
 //! ```text
 //! cargo bench --package carbyne-decompose --bench model -- --fit
 //! ```
 //!
 //! which prints the values that stand here. They are ratios and times of the hardware, and the same
-//! for all architectures until somebody measures another.
+//! for all architectures until somebody measures another. The others rank choices that the model
+//! cannot tell apart; their comments name their sources.
 
 /// The fitted constants.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -58,3 +60,44 @@ pub const FITTED: Fitted = Fitted {
     partial: 8.0,
     addresses: 24.0,
 };
+
+/// The smallest difference of instances of which one takes twice the registers that there are.
+pub(crate) const CROWDED: f64 = 0.02;
+/// The smallest difference of instances of which one has threads of twice [`MUCH`] instructions:
+/// layernorm of 4095 elements takes 220 us with 128 threads, which have 550 instructions each, and
+/// 201 us with 256 (H100).
+pub(crate) const BUSY: f64 = 0.25;
+/// The instructions of a thread beyond [`MUCH`] that count, as a part of it.
+pub(crate) const MOST_BUSY: f64 = 0.25;
+/// Many instructions of a thread.
+pub(crate) const MUCH: f64 = 450.0;
+
+/// Registers of the operands of a MatMul in one thread beyond which some spill: the 255 of a thread
+/// less those for addresses and indices.
+pub(crate) const UNSPILLED: i64 = 216;
+/// Cycles of a warp for each register that spills, a store and a load of local memory.
+pub(crate) const SPILL_CYCLES: f64 = 64.0;
+
+/// The cost of a wait for the last group of copies, in units of a wait that has nothing left to
+/// wait for.
+pub(crate) const STALL: f64 = 9.0;
+
+/// What a warp takes to ask whether all elements of an instruction are there.
+pub(crate) const SPLIT_CYCLES: f64 = 2.0;
+
+/// Fewer warps read all values of each other.
+pub(crate) const MANY_WARPS: i64 = 12;
+
+/// 32-bit registers of a thread beside tensors without which no kernel is: pointers, its index, a
+/// counter.
+pub(crate) const KEPT_REGISTERS: i64 = 8;
+
+/// The factor of the time of what does not fit.
+pub(crate) const NEVER: f64 = 1e6;
+
+/// By how much an instance is put behind others where one was solved that differs from it in the
+/// place of warps alone: they are alike.
+pub(crate) const ALIKE: f64 = 1.05;
+
+/// How many times as many cycles are more than what estimates tell apart.
+pub(crate) const WORSE: f64 = 1.02;

@@ -1,0 +1,3 @@
+//! Prepares a module before layouts are chosen.
+
+pub(crate) mod approximate;
