@@ -2,7 +2,7 @@
 //!
 //! It answers two questions with the same formula. [`bound`] gives a lower bound for a tile-level
 //! body whose layouts are not known yet. [`estimate`] gives the cost of a solved body. Each asks
-//! for the [`Work`](work::Work) of every leaf ([`least`], or the rows that the solver took) and for
+//! for the [`Work`] of every leaf ([`least`], or the rows that the solver took) and for
 //! the resources of a block. [`steady`] turns these into a time, and [`outline`] gives the loops,
 //! threads and bytes of device memory behind them. Nothing here knows a certain kind of kernel.
 //!

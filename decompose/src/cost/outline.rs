@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, HashMap};
 pub(crate) struct Outline {
     /// Threads of a block that execute the leaves.
     pub threads: i64,
-    /// Groups of so many that a producer copies for ([`requests::consumers`]); 0 where they copy for
-    /// themselves.
+    /// Groups of so many that a producer copies for ([`requests::consumers`]); 0 where they copy
+    /// for themselves.
     pub consumers: i64,
     /// Blocks of the grid; none where a symbol says.
     pub blocks: Option<i64>,

@@ -1,5 +1,5 @@
-//! One decomposition of a module, from its text to the atomic module. An attempt that fails may start
-//! again with fewer rewrites.
+//! One decomposition of a module, from its text to the atomic module. An attempt that fails may
+//! start again with fewer rewrites.
 
 use super::decomposed::{Decomposed, Options, is_staged, parents};
 use super::generated::{Generated, one};

@@ -1,5 +1,5 @@
-//! Checks and prints trees that were generated from a module. Errors of such a tree, except those of
-//! limits, are defects of this crate.
+//! Checks and prints trees that were generated from a module. Errors of such a tree, except those
+//! of limits, are defects of this crate.
 
 use crate::resolved::elaborated;
 use carbyne_ir::ast::{Module, StmtKind};

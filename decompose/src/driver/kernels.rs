@@ -207,8 +207,8 @@ pub(super) fn blamed(errors: Diagnostics, all: &[(Span, Theirs)]) -> Diagnostics
 }
 
 /// Lists the strategies and parameters that could decompose the kernel-level specs of a module, in
-/// the order of the text. For each spec the best come first, as far as is known. [`crate::decompose_by`]
-/// chooses among them; each can be pinned by its `by`.
+/// the order of the text. For each spec the best come first, as far as is known.
+/// [`crate::decompose_by`] chooses among them; each can be pinned by its `by`.
 ///
 /// # Errors
 /// Errors of resolving and verifying, and a spec that no strategy implements.

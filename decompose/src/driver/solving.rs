@@ -1,5 +1,5 @@
-//! Solves the layouts of all kernels of a module, with detours where a module cannot be solved as it
-//! stands, and checks the certificates.
+//! Solves the layouts of all kernels of a module, with detours where a module cannot be solved as
+//! it stands, and checks the certificates.
 
 use super::generated::Generated;
 use super::tiles::Tiles;

@@ -5,9 +5,9 @@
 //! iterations, [`dependences`] compares accesses, and [`paths`] says which statements lie between
 //! two of them for certain.
 //!
-//! The places: [`gaps`] says where a barrier or a wait may stand, [`cheapest`] which places cost the
-//! least ([`hitting_set`]), and [`copy_groups`] where copies are committed. [`planner`] holds what
-//! these share.
+//! The places: [`gaps`] says where a barrier or a wait may stand, [`cheapest`] which places cost
+//! the least ([`hitting_set`]), and [`copy_groups`] where copies are committed. [`planner`] holds
+//! what these share.
 
 mod cheapest;
 mod copy_groups;

@@ -2,10 +2,11 @@
 //!
 //! Between two accesses that depend on each other, by different threads, stands a barrier: on every
 //! way from one to the other, where all threads of the block pass. Barriers are put where the
-//! fewest are executed: one serves every dependence whose ways it is on ([`hitting_set`](super::hitting_set)). What an
-//! asynchronous copy writes is there once its group is waited for and a barrier has passed the news
-//! on; till then nothing else may touch it, and nobody may write what the copy reads. The wait
-//! stands before the barrier and leaves in flight what every iteration allows.
+//! fewest are executed: one serves every dependence whose ways it is on
+//! ([`hitting_set`](super::hitting_set)). What an asynchronous copy writes is there once its group
+//! is waited for and a barrier has passed the news on; till then nothing else may touch it, and
+//! nobody may write what the copy reads. The wait stands before the barrier and leaves in flight
+//! what every iteration allows.
 //!
 //! Groups are committed where a run of copies ends, outside of an `if` around them, so that every
 //! iteration of a loop commits one; where that is too late, because the copy is needed before, the

@@ -2,9 +2,9 @@
 //!
 //! Operations are the statements of the body that contain specs: a leaf, or a statement with a body
 //! as a whole. Rows of the table tell which of them are asynchronous: a MatMul by an instruction
-//! that takes descriptors ([`Target::by_descriptors`]), and a copy from global to shared memory. Such a
-//! copy uses the copy engine if only such MatMuls read its tensor, and asynchronous copies by
-//! threads otherwise.
+//! that takes descriptors ([`Target::by_descriptors`]), and a copy from global to shared memory.
+//! Such a copy uses the copy engine if only such MatMuls read its tensor, and asynchronous copies
+//! by threads otherwise.
 //!
 //! Dependences follow from accesses to the same buffer. A tensor that is declared in the body is a
 //! new one in each iteration, but its places are limited: the stages of a ring, or a single place.

@@ -1,4 +1,5 @@
-//! Questions about the definition of a strategy: its extents, and whether it has kernels with bodies.
+//! Questions about the definition of a strategy: its extents, and whether it has kernels with
+//! bodies.
 
 use super::params;
 use carbyne_ir::ast::{CmpOp, Def, Expr, ExprKind, ResultType, Stmt, StmtKind, TupleExpr};

@@ -2,9 +2,9 @@
 //!
 //! A [`graph`] describes the computation of the spec. [`pattern`] matches it against what each
 //! strategy of the [`library`] means; [`params`] enumerates the values of its parameters that its
-//! conditions and the pins of the text allow; [`write`] makes statements of one instance, [`chain`]
-//! those of the sub-specs that the match defines. [`choose`] ranks instances, of which those that
-//! are [`alike`] share a program; [`trials`] solves those that may be the cheapest.
+//! conditions and the pins of the text allow; [`mod@write`] makes statements of one instance,
+//! [`chain`] those of the sub-specs that the match defines. [`choose`] ranks instances, of which
+//! those that are [`alike`] share a program; [`trials`] solves those that may be the cheapest.
 //!
 //! Invariant: a strategy can say nothing that a person could not have written as a body.
 

@@ -3,9 +3,9 @@
 //!
 //! [`pipeline`] writes loops with `stages=` as loops in which copies of later iterations run ahead,
 //! through rings of buffers. [`bulk`] does so by the copy engine, [`rotate`] lets bodies begin with
-//! products of the next iteration. [`roles`] gives each role a loop of its own, [`consumers`] adds a
-//! producer, [`clusters`] divides the grid. [`stores`] and [`apart`] write results by bulk copies,
-//! and [`lifetime`] lets buffers that are used one after the other share their place.
+//! products of the next iteration. [`roles`] gives each role a loop of its own, [`consumers`] adds
+//! a producer, [`clusters`] divides the grid. [`stores`] and [`apart`] write results by bulk
+//! copies, and [`lifetime`] lets buffers that are used one after the other share their place.
 
 pub(crate) mod apart;
 pub(crate) mod bulk;

@@ -12,8 +12,8 @@
 //! in its order, in the same iteration or as many earlier as the ring has stages.
 //!
 //! Whether copies are asynchronous is known when instructions are chosen: the planner of
-//! synchronization then says what arrivals are, and how many ([`crate::plan::sync::Sync`]). Until then the text
-//! is that of asynchronous copies.
+//! synchronization then says what arrivals are, and how many ([`crate::plan::sync::Sync`]). Until
+//! then the text is that of asynchronous copies.
 //!
 //! Where the architecture has no mbarriers, or something is in the way, the loop stays one: the
 //! roles advance together, by barriers of the block, and a warning says why.

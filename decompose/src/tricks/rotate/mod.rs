@@ -4,9 +4,9 @@
 //! Where a body multiplies, computes with what comes out, and multiplies again, as attention does,
 //! its threads wait for the units that multiply, and these for threads. Software pipelining
 //! overlaps iterations: the body executes the first operations of the next iteration, a product
-//! among them, and the rest of its own. The [modulo schedule](crate::schedule) of the loop says which
-//! operations these are, and in which order a body issues them ([`order`]). Copies to shared memory
-//! stay with what reads them: they run ahead by rings of their own ([`super::bulk`]).
+//! among them, and the rest of its own. The [modulo schedule](crate::schedule) of the loop says
+//! which operations these are, and in which order a body issues them ([`order`]). Copies to shared
+//! memory stay with what reads them: they run ahead by rings of their own ([`super::bulk`]).
 //!
 //! A prologue executes the first operations of the first iteration; those of the one behind the
 //! last are executed with the coordinates of the last, and nobody reads what comes of it. Tensors
