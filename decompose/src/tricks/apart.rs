@@ -13,15 +13,13 @@ use super::consumers::{commits, waits_read};
 use super::pipeline::BUDGET;
 use crate::access::ops::WARP;
 use crate::build::{barrier, define_threads, indices};
+use crate::cost::capacity::GROUP;
 use crate::names::Names;
 use crate::numbers::{Numbers, eval};
 use carbyne_ir::ast::visit::{self, Walk};
 use carbyne_ir::ast::*;
 use carbyne_ir::program::{Dist, Program};
 use std::collections::HashMap;
-
-/// Threads of a warp group.
-const GROUP: i64 = 4 * WARP;
 
 /// The module with such stores; none where there are none. `p` is what the module resolves to.
 pub(crate) fn apply(module: &Module, p: &Program, names: &mut Names) -> Option<Module> {
