@@ -3,7 +3,7 @@
 
 use crate::index::BadIndex;
 use crate::plan::{Checked, Kernel, Mask, SharedBuffer, Site, Space};
-use crate::state::race::Clash;
+use crate::state::clash::Clash;
 use crate::state::{Failure, Shared, Who};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_COUNTER;

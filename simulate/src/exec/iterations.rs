@@ -10,7 +10,7 @@ use super::{Mode, Runner};
 use crate::index::LoopValue;
 use crate::plan::{Kernel, Node};
 use crate::state::GlobalMemory;
-use crate::state::race::Clash;
+use crate::state::clash::Clash;
 use carbyne_ir::diag::{Code, Diagnostic};
 
 /// The execution of a statement to find.

@@ -5,7 +5,7 @@
 //! In a partial tile, an element beyond the end of a mode reads as zero and is not written; such an
 //! access touches no memory. The offset of such an element is [`crate::plan::OUTSIDE`].
 
-use super::race::Clash;
+use super::clash::Clash;
 use super::register_use::RegisterFault;
 use super::shared::Denied;
 use super::{Block, Pending, Shared, Tile, Value, Who};

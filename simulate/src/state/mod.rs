@@ -15,6 +15,7 @@ mod accumulators;
 mod arrivals;
 mod async_matmul;
 pub(crate) mod banks;
+pub(crate) mod clash;
 pub(crate) mod clock;
 mod global;
 mod groups;
@@ -74,7 +75,7 @@ pub(crate) struct Block<'k> {
     /// Whether values have shadows.
     pub shadows: bool,
     /// The thread whose access failed, and the earlier access that it races with.
-    pub accused: Option<(u16, Option<race::Clash>)>,
+    pub accused: Option<(u16, Option<clash::Clash>)>,
 }
 
 impl<'k> Block<'k> {

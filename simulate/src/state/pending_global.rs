@@ -7,9 +7,9 @@
 //! pending reads and writes is stored for each element. Memory that a kernel does not write is not
 //! tracked.
 
+use super::clash::Clash;
 use super::clock::{MANY, Who};
 use super::groups::Content;
-use super::race::Clash;
 use super::shared::{Denied, Pending};
 use carbyne_ir::ast::AccumulateOp;
 use std::cell::Cell;

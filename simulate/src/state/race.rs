@@ -15,26 +15,10 @@
 //! with the second. Therefore the accesses that an execution replaces are stored until the next
 //! execution, and its other lanes are compared with them.
 
+use super::clash::Clash;
 use super::clock::{MANY, Proxy, Who};
 use super::reads::LastReads;
 use carbyne_ir::ast::AccumulateOp;
-
-/// An earlier access that conflicts with a new one.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Clash {
-    /// The warp of the cluster, or the number of a collective.
-    pub agent: u16,
-    /// The lane; [`MANY`] for several lanes, or the collective.
-    pub lane: u8,
-    /// The statement.
-    pub site: u32,
-    /// The number of the statement's execution; 0 for a copy that arrived with an mbarrier.
-    pub serial: u32,
-    /// Whether the access was a write.
-    pub wrote: bool,
-    /// Whether the accesses are ordered, and only the fence between the proxies is missing.
-    pub unfenced: bool,
-}
 
 /// The last write of a granule.
 #[derive(Copy, Clone, Default, PartialEq)]

@@ -6,8 +6,8 @@
 //! accessed the granule at different times of the warp, and the later ones did not come after the
 //! earlier ones. Granules with equal entries share one record.
 
+use super::clash::Clash;
 use super::clock::{LANES, MANY, Proxy, Who};
-use super::race::Clash;
 use std::collections::BTreeMap;
 
 /// An agent's last read of a granule.

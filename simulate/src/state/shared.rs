@@ -95,7 +95,7 @@ pub(crate) enum Denied {
     /// More elements are accessed than can be tracked.
     TooMuch,
     /// Another thread's access is not ordered with this access.
-    Clash(super::race::Clash),
+    Clash(super::clash::Clash),
     /// Another thread wrote a different value in the same execution of the statement.
     Overlap(u16),
     /// An asynchronous instruction, issued by the statement, still reads the element.

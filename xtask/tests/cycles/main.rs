@@ -27,12 +27,6 @@ const PARENTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Other files that are allowed to import each other in a circle, sorted, with reasons.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("simulate/src/state/race.rs", "accesses of a granule hold its last reads"),
-    ("simulate/src/state/reads.rs", "last reads say how an access clashes with them"),
-];
-
 /// The folders of `decompose/src` in floors, the lowest first. A file imports files of its own
 /// folder and of lower floors, and those beside the folders. Folders of one floor do not know each
 /// other.
@@ -120,11 +114,8 @@ fn no_files_import_each_other_in_a_circle() {
     };
     let roots = roots(workspace);
     assert!(roots.len() > 10, "{roots:?}");
-    let with_reason = |list: &'static [(&str, &str)]| list.iter().map(|(file, _)| *file);
-    let parents: BTreeSet<&str> = with_reason(PARENTS).collect();
-    let excepted: BTreeSet<&str> = with_reason(ELSEWHERE).collect();
+    let parents: BTreeSet<&str> = PARENTS.iter().map(|(file, _)| *file).collect();
     let mut unneeded_parents = parents.clone();
-    let mut unneeded = excepted.clone();
     let mut found = vec![];
     for root in roots {
         let all = imports(&root, &shown).unwrap();
@@ -138,15 +129,11 @@ fn no_files_import_each_other_in_a_circle() {
         let mut counted = all;
         counted.retain(|(from, to), _| !(parents.contains(to.as_str()) && is_child(from, to)));
         for circle in circles(&counted) {
-            unneeded.retain(|file| !circle.contains(file));
-            if !circle.is_subset(&excepted) {
-                found.push(lines(&circle, &counted));
-            }
+            found.push(lines(&circle, &counted));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
-    unneeded.extend(unneeded_parents);
-    assert!(unneeded.is_empty(), "no exceptions anymore: {unneeded:#?}");
+    assert!(unneeded_parents.is_empty(), "no exceptions anymore: {unneeded_parents:#?}");
 }
 
 /// The floor of a file of `decompose`: 0 beside the folders, and `None` for the root of the crate.
@@ -181,9 +168,7 @@ fn files_of_decompose_import_from_lower_floors() {
 
 #[test]
 fn exceptions_are_sorted() {
-    for list in [PARENTS, ELSEWHERE] {
-        assert!(list.is_sorted());
-    }
+    assert!(PARENTS.is_sorted());
 }
 
 /// The circles of a crate with these files.
