@@ -7,6 +7,11 @@
 //! generated statement refers to the statement from which it was made, so that errors are reported
 //! there. At the end the tree is printed, and its text is read again.
 //!
+//! The folders are floors, each of which imports only from those before it: `access` (facts about a
+//! body), `certify`, `cost`, `plan` (what was chosen), `layouts`, `lower`, `order` and `schedule`
+//! side by side, `tricks` (rewrites of modules), `emit`, `strategies`, `driver`, `explain`. Begin
+//! reading with `driver/attempt.rs`.
+//!
 //! Invariant: everything that a user wrote is kept. Invariant: no decision depends on the name of
 //! an atom or on an architecture; the rows of the atom table decide.
 
