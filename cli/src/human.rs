@@ -5,7 +5,7 @@
 use crate::Io;
 use crate::failure::{Failure, Source};
 use crate::sanitize::sanitize;
-use carbyne_ir::diag::{Diagnostic as Coded, Severity};
+use carbyne_ir::diag::{Code, Diagnostic as Coded, Severity};
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode,
 };
@@ -66,7 +66,7 @@ pub(crate) fn rendered(source: &Source, list: &[Coded], color: bool) -> String {
         }
         out.push_str(text.trim_end());
         out.push('\n');
-        if coded.code == carbyne_ir::diag::Code::Internal {
+        if coded.code == Code::Internal {
             out.push_str(DEFECT);
             out.push('\n');
         }
@@ -120,7 +120,9 @@ impl fmt::Debug for Report<'_> {
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&sanitize(&self.coded.message))?;
-        if !self.shows_source() {
+        let code = self.coded.code;
+        let of_machine = code.as_str().starts_with('R') || code == Code::NoNvrtc;
+        if !self.shows_source() && !(of_machine && self.coded.span.is_nowhere()) {
             let (line, column) = self.coded.span.line_col(&self.source.text);
             let at = match self.source.text.is_empty() || self.coded.span.is_nowhere() {
                 true => String::new(),

@@ -331,7 +331,7 @@ struct Attempt<'a> {
 fn attempt(a: Attempt<'_>) -> Result<Decomposed, Diagnostics> {
     let (module, program) = separated(a.module, a.src)?;
     known_atoms(&program, a.table)?;
-    no_tiles(&program)?;
+    no_idle_pins(&program)?;
     no_counters(&program)?;
     let mut names = Names::of(&module);
     let generated = Generated { module: &module, src: a.src };
@@ -750,9 +750,19 @@ fn written(
     Ok((written, atomic))
 }
 
-/// Refuses `tile=` where the operands are one tile already: a pin is kept, and this one says
-/// nothing.
-fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
+/// Refuses pins that would say nothing: `tile=` where the operands are one tile already, and `by=`
+/// beside a body without atoms. Beside atoms, `by=` records the strategy that made the body.
+fn no_idle_pins(p: &Program) -> Result<(), Diagnostics> {
+    let named = |id: &SpecId| {
+        let mut inside = p.walk_body(*id).stmts();
+        inside.any(|s| matches!(&s.kind, program::StmtKind::Spec(id) if p.specs[*id].atom.is_some()))
+    };
+    let by_hand = p.kernels.iter().filter(|id| p.specs[**id].body.is_some() && !named(id));
+    let strategies = by_hand.filter_map(|id| p.specs[*id].attr(Key::By)).map(|attr| {
+        Diagnostic::new(Code::PinsConflict, attr.name.span, "`by=` is not allowed beside a body")
+            .label("a strategy would write the body")
+            .help("remove `by=`; or remove the body, so that the strategy writes it")
+    });
     let leaves = p.specs.iter().filter(|(id, s)| s.body.is_none() && !p.kernels.contains(id));
     let errors: Diagnostics = leaves
         .filter(|(_, spec)| spec.ints(Key::Tile).is_some())
@@ -762,6 +772,7 @@ fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
                 .label("its operands are already one tile of a block")
                 .help("remove `tile=`, and tile the operands: `%A.tile([64,32])[@i, k]`")
         })
+        .chain(strategies)
         .collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }

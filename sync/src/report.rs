@@ -255,10 +255,11 @@ impl Report {
             && self.pairs.iter().all(|p| matches!(p.verdict, Verdict::Ordered(_)))
     }
 
-    /// The numbers of ordered, unordered and undecided pairs. Each access that was not followed
-    /// counts as an undecided pair.
+    /// The numbers of ordered, unordered and undecided pairs. Each access that was not followed, and
+    /// each statement that was not decided, counts as an undecided pair.
     pub fn counts(&self) -> [usize; 3] {
-        let mut n = [0, 0, self.unfollowed.len()];
+        let open = self.faults.iter().filter(|f| !f.is_certain).count();
+        let mut n = [0, 0, self.unfollowed.len() + open];
         for pair in &self.pairs {
             n[match pair.verdict {
                 Verdict::Ordered(_) => 0,

@@ -12,6 +12,7 @@ use carbyne_ir::ast::{SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId, show_levels};
 use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
 
 /// The error for a leaf that no atom implements. Its notes show the two nearest atoms, and the help
 /// would fix the nearest.
@@ -25,16 +26,20 @@ pub fn no_atom(
     let mut sorted: Vec<&(&'static str, Mismatch)> = rejected.iter().collect();
     sorted.sort_by_key(|(_, m)| std::cmp::Reverse(m.nearness()));
     let message = format!("no {} atom implements this {}", table.arch, spec.kind);
+    if let Some((t, n)) = not_spread(p, spec) {
+        let (name, place) = (p.tensor_name(t), p.buffer_of(t).span);
+        let message = format!("{message}: each of {n} threads holds `{name}` whole");
+        let d = Diagnostic::new(Code::NoAtom, spec.span, message).label(describe(p, spec));
+        return d
+            .related(place, format!("`{name}` is declared without `{{?}}`: each thread has its own"))
+            .help(format!(
+                "write `{{?}}` after the `RF` of `{name}`: then the {n} threads share its elements"
+            ))
+            .edit(Span { start: place.end, end: place.end }, "{?}");
+    }
     let mut d = Diagnostic::new(Code::NoAtom, spec.span, message).label(describe(p, spec));
     for (name, mismatch) in sorted.iter().take(2) {
         d = d.note(format!("`{name}` rejected: {mismatch}"));
-    }
-    if let Some(t) = not_spread(p, spec) {
-        let name = p.tensor_name(t);
-        return d.help(format!(
-            "write `{{?}}` after the `RF` of {name} so that the threads share it; without it each \
-             thread has the whole tensor"
-        ));
     }
     // If no atom takes the types, another number of threads does not help.
     let types = matches!(sorted.first(), Some((_, Mismatch::Scalar { .. })));
@@ -125,12 +130,11 @@ fn odd_group(p: &Program, spec: &Spec, table: &AtomTable) -> Option<i64> {
 }
 
 /// A register tensor that each thread has for itself, in an operation of several threads on whole
-/// tensors. Its author has probably forgotten `{?}`.
-fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
+/// tensors, and the number of these threads. Its author has probably forgotten `{?}`.
+fn not_spread(p: &Program, spec: &Spec) -> Option<(TensorId, i64)> {
     let threads = &p.threads[spec.exec?.threads];
-    let several = threads.each.is_none()
-        && threads.elect.is_none()
-        && threads.concat().to_fixed().is_some_and(|l| l.size() > 1);
+    let n = threads.concat().to_fixed()?.size();
+    let several = threads.each.is_none() && threads.elect.is_none() && n > 1;
     let of_fragments = matches!(
         spec.kind,
         SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Shfl(_) | SpecKind::Generic
@@ -141,7 +145,8 @@ fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
         buffer.is_per_thread() && p.tensors[buffer.tensor].dist.is_none()
     };
     let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
-    tensors.find(own).filter(|_| several && !of_fragments)
+    let found = tensors.find(own).filter(|_| several && !of_fragments)?;
+    Some((found, n))
 }
 
 /// The operands and threads of a spec as a label: `f16 GL [8] -> f16 SH [8], by each thread`.

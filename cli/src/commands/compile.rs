@@ -30,9 +30,10 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
     let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
     let source = input::read(&args.file, io)?;
     let tuning = Tuning::from_file(args.tuned.as_deref(), None)?;
-    let how = How { sms: args.sms, tuning: tuning.as_ref() };
+    let how = How { sms: args.sms, tuning: tuning.as_ref(), given: !args.no_check };
     let decomposed = pipeline::ordered(&source, &table, how)?;
     output::warn(&source, &decomposed.warnings, format, io);
+    output::warn(&decomposed.source, &decomposed.given_warnings, format, io);
     decomposed.notes.say(&source, format, io);
     let to = args.output.as_deref();
     if args.emit == Emit::Ir && !verbose {
