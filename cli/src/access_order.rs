@@ -130,8 +130,7 @@ pub(crate) fn complete(reports: &mut Reports, program: &Program, table: &AtomTab
 pub(crate) fn given(found: &Decomposed, table: &AtomTable) -> Vec<Diagnostic> {
     const LIMITS: Limits = Limits { accesses: 1 << 26, every_iteration: false };
     let program = &found.program;
-    let is_given =
-        |k: &&SpecId| carbyne_sync::is_atomic(program, **k) && is_given(found, **k);
+    let is_given = |k: &&SpecId| carbyne_sync::is_atomic(program, **k) && is_given(found, **k);
     let of = |k: &SpecId| {
         let report = carbyne_sync::check(program, *k, table, &LIMITS);
         carbyne_remedy::diagnostics(&report, program, *k)
@@ -196,7 +195,7 @@ fn retold(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
     if to.code == Code::Internal {
         to = to.note(d.message.clone()).help("please report this with the file");
     }
-    if !d.label.is_empty() {
+    if d.is_labeled() {
         to = to.note(format!("line {}: {}", lines.line(d.span.start), d.label));
     }
     for (span, why) in &d.related {

@@ -151,7 +151,8 @@ impl Diagnostic for Report<'_> {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let mut lines: Vec<String> = self.coded.help.iter().map(|h| sanitize(h)).collect();
         // Without source lines, print the label here.
-        let label = Some(&self.coded.label).filter(|l| !l.is_empty() && !self.shows_source());
+        let is_shown = self.coded.is_labeled() && !self.shows_source();
+        let label = is_shown.then_some(&self.coded.label);
         lines.extend(label.map(|l| format!("☞ {}", sanitize(l))));
         lines.extend(self.coded.notes.iter().map(|n| format!("☞ {}", sanitize(n))));
         if lines.is_empty() { None } else { Some(Box::new(lines.join("\n"))) }

@@ -8,7 +8,7 @@ use crate::{input, regular_file};
 use carbyne_atoms::{Arch, AtomTable, Costs, NoAtom};
 use carbyne_decompose::{Options, Search};
 use carbyne_ir::ast::{Module, Stmt, StmtKind};
-use carbyne_ir::diag::{Diagnostic, Diagnostics, Severity};
+use carbyne_ir::diag::{Diagnostic, Diagnostics};
 use carbyne_ir::limits::MAX_TEXT_BYTES;
 use carbyne_ir::program::{Program, SpecId};
 use carbyne_ir::resolve;
@@ -117,8 +117,9 @@ pub(crate) struct Decomposed {
     pub(crate) program: Program,
     /// Warnings of the decomposition, with places in the source text.
     pub(crate) warnings: Vec<Diagnostic>,
-    /// Warnings about kernels that name all atoms, with places in the decomposed text.
-    pub(crate) given_warnings: Vec<Diagnostic>,
+    /// Errors and warnings about the order of accesses in kernels that name all atoms, with places
+    /// in the decomposed text.
+    pub(crate) given: Vec<Diagnostic>,
     /// Notes about tuned pins.
     pub(crate) notes: Notes,
 }
@@ -180,18 +181,8 @@ pub(crate) fn ordered(
     let (_, unknown) = crate::access_order::checked(&source.text, &found.0, table)
         .map_err(|e| Failure::program(source, e))?;
     found.0.warnings.extend(unknown);
-    let (errors, warnings): (Vec<Diagnostic>, Vec<Diagnostic>) = match how.given {
-        true => crate::access_order::given(&found.0, table),
-        false => vec![],
-    }
-    .into_iter()
-    .partition(|d| d.severity == Severity::Error);
-    let mut decomposed = Decomposed::of(source, table, found);
-    decomposed.given_warnings = warnings;
-    match errors.is_empty() {
-        true => Ok(decomposed),
-        false => Err(Failure::program(&decomposed.source, errors.into_iter().collect())),
-    }
+    let given = if how.given { crate::access_order::given(&found.0, table) } else { vec![] };
+    Ok(Decomposed { given, ..Decomposed::of(source, table, found) })
 }
 
 fn found(
@@ -245,7 +236,7 @@ impl Decomposed {
         }
         let decomposed = Source { name, text: found.text, theirs, given, ..Source::default() };
         let (program, warnings) = (found.program, found.warnings);
-        Decomposed { source: decomposed, program, warnings, given_warnings: vec![], notes }
+        Decomposed { source: decomposed, program, warnings, given: vec![], notes }
     }
 }
 

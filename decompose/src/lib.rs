@@ -755,7 +755,8 @@ fn written(
 fn no_idle_pins(p: &Program) -> Result<(), Diagnostics> {
     let named = |id: &SpecId| {
         let mut inside = p.walk_body(*id).stmts();
-        inside.any(|s| matches!(&s.kind, program::StmtKind::Spec(id) if p.specs[*id].atom.is_some()))
+        inside
+            .any(|s| matches!(&s.kind, program::StmtKind::Spec(id) if p.specs[*id].atom.is_some()))
     };
     let by_hand = p.kernels.iter().filter(|id| p.specs[**id].body.is_some() && !named(id));
     let strategies = by_hand.filter_map(|id| p.specs[*id].attr(Key::By)).map(|attr| {
@@ -1285,7 +1286,8 @@ impl Leaves<'_> {
         // A name that the table does not have was refused before.
         let Some(atom) = self.table.get(pinned) else { return };
         if let Err(m) = matching::match_atom(self.p, id, around, atom) {
-            self.errors.push(matching::not_by(self.p, id, pinned, &m));
+            let table = std::iter::once(self.table);
+            self.errors.push(named::not_by(self.p, (id, around), pinned, &m, table));
         }
     }
 }

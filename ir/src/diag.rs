@@ -93,7 +93,7 @@ impl Diagnostic {
             severity: Severity::Error,
             message: message.into(),
             span,
-            label: if span.is_nowhere() { "" } else { code.here() }.to_owned(),
+            label: code.here().to_owned(),
             related: vec![],
             help: None,
             edits: vec![],
@@ -122,6 +122,10 @@ impl Diagnostic {
             self.label = label;
         }
         self
+    }
+    /// Whether the label says more than the general one of the code.
+    pub fn is_labeled(&self) -> bool {
+        !self.label.is_empty() && self.label != self.code.here()
     }
     /// Adds an action that fixes the error.
     #[must_use]
@@ -359,10 +363,13 @@ impl Code {
             Code::ShapeMismatch => "with these extents",
             Code::ExecConfig => "executed by these threads",
             Code::Arity => "with these operands",
-            Code::Attribute => "this cannot be kept",
+            Code::SyncOperands => "this operand",
+            Code::MbarrierAsData => "used here",
+            Code::TensorMapUse => "this use of a tensor map",
+            Code::Peer => "this view of another block",
             Code::Divergent => "reached by these threads",
             Code::Placement => "not allowed at this place",
-            Code::ReadOnly => "used here",
+            Code::ReadOnly => "used by this statement",
             Code::Meaning => "in the meaning of this spec",
             Code::Expression | Code::Overflow => "in this expression",
             Code::LayoutRefused => "this layout",

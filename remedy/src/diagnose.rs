@@ -316,10 +316,9 @@ fn remedy(
     };
     let barrier = format!("barrier(#{root})");
     match missing {
-        Missing::Order => before(
-            format!("put `{barrier}`, or a barrier of fewer threads, {at}"),
-            &barrier,
-        ),
+        Missing::Order => {
+            before(format!("put `{barrier}`, or a barrier of fewer threads, {at}"), &barrier)
+        }
         Missing::Fence if p.buffers[b.buffer].is_global() => format!(
             "copy `%{name}` by threads in line {to}, or write `%{name}` in an earlier kernel: \
              `fence.async` is for shared memory only",

@@ -31,7 +31,10 @@ pub fn no_atom(
         let message = format!("{message}: each of {n} threads holds `{name}` whole");
         let d = Diagnostic::new(Code::NoAtom, spec.span, message).label(describe(p, spec));
         return d
-            .related(place, format!("`{name}` is declared without `{{?}}`: each thread has its own"))
+            .related(
+                place,
+                format!("`{name}` is declared without `{{?}}`: each thread has its own"),
+            )
             .help(format!(
                 "write `{{?}}` after the `RF` of `{name}`: then the {n} threads share its elements"
             ))
@@ -62,7 +65,9 @@ pub fn no_atom(
         ));
     }
     match sorted.first() {
-        Some((_, nearest)) => d.help(nearest.help()),
+        Some((_, nearest)) => {
+            d.help(narrow_swizzle(p, spec, nearest).unwrap_or_else(|| nearest.help()))
+        }
         None => d.help("write a body of specs that have atoms; `carbyne atoms` lists the atoms"),
     }
 }
@@ -112,9 +117,26 @@ pub fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
                 spec.kind, spec.kind
             )
         }
-        m => m.help(),
+        m => narrow_swizzle(p, spec, m).unwrap_or_else(|| m.help()),
     };
     Diagnostic::new(Code::AtomMismatch, spec.span, message).label(m.to_string()).help(help)
+}
+
+/// The help for an access that is wider than the units which the swizzle of a tensor moves.
+fn narrow_swizzle(p: &Program, spec: &Spec, m: &Mismatch) -> Option<String> {
+    let Mismatch::Align { want, .. } = m else { return None };
+    let mut buffers =
+        spec.input_tensors().chain(spec.outputs.iter().copied()).map(|t| p.buffer_of(t));
+    let of = |b: &carbyne_ir::program::Buffer| b.swizzle.filter(|s| 1 << s.base() < *want);
+    let (name, swizzle) = buffers.find_map(|b| Some((&b.name, of(b)?)))?;
+    Some(format!(
+        "write `swizzle=({},{},{})` at `%{name}`: its swizzle moves units of {} bytes, and the \
+         instruction accesses {want} bytes at once",
+        swizzle.bits(),
+        want.ilog2(),
+        swizzle.shift(),
+        1 << swizzle.base()
+    ))
 }
 
 /// The number of threads of a group, if it is neither a multiple of a warp nor the group of any

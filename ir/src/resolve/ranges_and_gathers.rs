@@ -278,7 +278,9 @@ impl Resolver {
                         _ => (format!("ends beyond the {n} elements of the mode"), a),
                     };
                     let help = match start < n {
-                        true => format!("write `{start}..{}`", if b > start { b.min(n) } else { n }),
+                        true => {
+                            format!("write `{start}..{}`", if b > start { b.min(n) } else { n })
+                        }
                         false => format!("start below {n}"),
                     };
                     (format!("the range `{from}..{to}` is not within `0..{n}`"), label, help)
@@ -301,9 +303,7 @@ impl Resolver {
                     (unproved, label, help)
                 }
             };
-            return fail(
-                Diagnostic::new(Code::IndexRange, span, message).label(label).help(help),
-            );
+            return fail(Diagnostic::new(Code::IndexRange, span, message).label(label).help(help));
         }
         // A proof about the ends does not change the bounds of their difference; `max` makes them
         // known.

@@ -526,7 +526,8 @@ fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
                 which broadcasts batches of extent 1"
             .to_owned();
     }
-    format!("make A[m,k], B[k,n] and C[m,n] agree: they are {a:?}, {b:?} and {c:?}")
+    let [a, b, c] = [a, b, c].map(|s| format!("{s:?}").replace(' ', ""));
+    format!("make A[m,k], B[k,n] and C[m,n] agree: they are {a}, {b} and {c}")
 }
 
 /// The extents as texts.

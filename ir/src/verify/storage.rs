@@ -75,7 +75,10 @@ impl Verifier<'_> {
             );
             return;
         }
-        let (low, bytes) = (sw.base() + sw.shift().unsigned_abs(), buffer.cosize.as_const().map(|n| n * of_element));
+        let (low, bytes) = (
+            sw.base() + sw.shift().unsigned_abs(),
+            buffer.cosize.as_const().map(|n| n * of_element),
+        );
         // Tensor maps and descriptors demand a shift of 3, whatever the size.
         if bytes.is_some_and(|bytes| bytes <= 1i64 << low) && sw.shift() > 3 {
             let message = format!("the swizzle of `%{}` has no effect", buffer.name);

@@ -653,10 +653,8 @@ pub(crate) fn wrong_element(
         }
         Some(_) if !casts.is_empty() => d = casts.into_iter().fold(d, Diagnostic::note),
         Some(exact) => {
-            let few = match (exact - want).abs() <= FEW_DIGITS * want.abs() {
-                true => "; a literal of the body may have too few digits",
-                false => "",
-            };
+            let is_near = (exact - want).abs() <= FEW_DIGITS * want.abs() && want.is_finite();
+            let few = if is_near { "; a literal of the body may have too few digits" } else { "" };
             d = d.note(format!(
                 "the stored element is {is}; rounding is not the cause: the body computes another \
                  number than the spec means{few}"

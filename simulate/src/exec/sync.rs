@@ -622,9 +622,9 @@ impl Runner<'_> {
         let mut ways = vec![];
         match init {
             Some(line) if arrivals > 0 && came > 0 => ways.push(format!(
-                "initialize it for {} in line {line}, or let {} more arrive",
+                "initialize it for {} in line {line}, or let {} arrive",
                 diag::count(came as usize, "arrival"),
-                diag::count(arrivals as usize, "thread"),
+                diag::count(arrivals as usize, "more thread"),
             )),
             _ if arrivals > 0 && arrives => ways.push(format!(
                 "let {} arrive before this wait, in a statement that does not itself wait for it",
@@ -641,10 +641,9 @@ impl Runner<'_> {
                 ways.push(format!("expect {bytes} bytes less in its `mbarrier.expect`"));
             }
             1.. => ways.push(format!("write a copy of {bytes} bytes with `bar={name}`")),
-            ..0 => ways.push(format!(
-                "expect {} bytes more: `mbarrier.expect`",
-                bytes.unsigned_abs()
-            )),
+            ..0 => {
+                ways.push(format!("expect {} bytes more: `mbarrier.expect`", bytes.unsigned_abs()))
+            }
             0 => {}
         }
         if unmet.is_whole() {

@@ -174,9 +174,9 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
         )
         .label("the parser ignores the text after it"),
         // The edit replaces text of another language.
-        Some((_, edit)) if edit.span.start < edit.span.end => {
-            let written = &text[edit.span.start as usize..edit.span.end as usize];
-            let line = short(written.lines().next().unwrap_or("").trim_end());
+        Some((help, edit)) if edit.span.start < edit.span.end && !help.starts_with("name") => {
+            let written = text[edit.span.start as usize..edit.span.end as usize].trim();
+            let line = short(written.lines().next().unwrap_or(""));
             Diagnostic::new(
                 Code::Syntax,
                 edit.span,
