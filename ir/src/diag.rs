@@ -242,11 +242,14 @@ codes! {
     Alignment = "V0224" "An alignment is not a power of two, or does not cover the swizzle.",
     UnknownAtom = "V0225" "The architecture has no atom of this name.",
     UnknownArch = "V0226" "The atom table does not have this architecture.",
-    ReadOnly = "V0227" "A body writes a tensor that its spec only reads, or uses one that it does not name.",
+    ReadOnly = "V0227"
+        "A body writes a tensor that its spec only reads, or uses one that it does not name.",
     SyncOperands = "V0228" "The operands of a synchronization statement do not fit it.",
     MbarrierAsData = "V0229" "An mbarrier is used as data, or data is used as an mbarrier.",
-    TensorMapUse = "V0230" "A tensor map is missing, or used by something else than a Move of whole boxes.",
-    Peer = "V0231" "A view of another block's shared memory names no block of the cluster, or is misplaced.",
+    TensorMapUse = "V0230"
+        "A tensor map is missing, or used by something else than a Move of whole boxes.",
+    Peer = "V0231"
+        "A view of another block's shared memory names no block of the cluster, or is misplaced.",
     Meaning = "V0232"
         "A `means` block does not define the result of its spec, or is not allowed at its place.",
     EmptyBody = "V0233" "The body of a spec is empty.",
@@ -259,7 +262,8 @@ codes! {
     DataIndex = "V0239"
         "An index that is read from a tensor may be out of range, or is not allowed at its place.",
     Facts = "V0240" "Facts about symbols contradict each other, or a fact is not about a symbol.",
-    Literal = "V0241" "A literal of a body is too large or too small for the type of its computation.",
+    Literal = "V0241"
+        "A literal of a body is too large or too small for the type of its computation.",
     Swizzled = "V0242" "A swizzle splits elements, or moves elements out of their buffer.",
     Counter = "V0243"
         "A counter is used or stepped where its value is not known, or may become negative.",
@@ -303,7 +307,8 @@ codes! {
     Unused = "D0311" "A tensor with an open layout is not used.",
     Stages = "D0312"
         "The copies of a loop with `stages=` do not run ahead, or not as far as stated.",
-    Role = "D0313" "A role waits for a tile that no role fills, fills one that none reads, or uses another's tensor.",
+    Role = "D0313"
+        "A role waits for a tile that none fills, fills one that none reads, or uses another's tensor.",
     Unstated = "D0314" "A faster kernel needs a fact about symbols that is not stated.",
     Calls = "D0315"
         "A kernel has both a function call of ptxas and a `wgmma` with a factor in registers.",
@@ -316,7 +321,8 @@ codes! {
     NvrtcFailed = "C0403" "NVRTC rejected the printed program.",
     NvrtcLacksArch = "C0404" "NVRTC does not know the architecture.",
     WrongElement = "S0501" "A body computes something else than its spec means.",
-    Race = "S0502" "Two threads access one element, at least one writes it, and nothing orders them.",
+    Race = "S0502"
+        "Two threads access one element, at least one writes it, and nothing orders them.",
     Uninitialized = "S0503" "An element is read before it is written.",
     SimOutOfBounds = "S0504" "An access leaves its buffer.",
     Deadlock = "S0505" "Some threads of a barrier do not arrive.",
@@ -331,9 +337,11 @@ codes! {
         "A fence is missing between accesses of threads and an asynchronous instruction.",
     OtherSpec = "S0513" "An edited kernel has another spec than the original program.",
     SymbolValue = "S0514" "The program does not allow a value of a symbol.",
-    Unordered = "T0801" "Two accesses of an element, at least one of them a write, are not ordered.",
+    Unordered = "T0801"
+        "Two accesses of an element, at least one of them a write, are not ordered.",
     Undecided = "T0802" "The order of accesses cannot be decided.",
-    WrongSync = "T0803" "A synchronization has a wrong effect: a wait never ends, an arrival is in another phase.",
+    WrongSync = "T0803"
+        "A synchronization has a wrong effect: a wait never ends, an arrival is in another phase.",
     Undrawable = "G0601" "The requested picture cannot be drawn.",
     NoDriver = "R0701" "The library of the CUDA driver was not found.",
     NoGpu = "R0702" "The CUDA driver reports no GPU.",
@@ -364,7 +372,7 @@ impl Code {
             Code::ExecConfig => "executed by these threads",
             Code::Arity => "with these operands",
             Code::SyncOperands => "this operand",
-            Code::MbarrierAsData => "used here",
+            Code::MbarrierAsData => "this tensor",
             Code::TensorMapUse => "this use of a tensor map",
             Code::Peer => "this view of another block",
             Code::Divergent => "reached by these threads",
@@ -381,7 +389,7 @@ impl Code {
             Code::Budget => "the search ended at this spec",
             Code::Undecided => "not decided here",
             Code::Unprintable => "cannot be printed as CUDA C++",
-            _ => "here",
+            _ => "this statement",
         }
     }
 }

@@ -255,8 +255,8 @@ impl Report {
             && self.pairs.iter().all(|p| matches!(p.verdict, Verdict::Ordered(_)))
     }
 
-    /// The numbers of ordered, unordered and undecided pairs. Each access that was not followed, and
-    /// each statement that was not decided, counts as an undecided pair.
+    /// The numbers of ordered, unordered and undecided pairs. Each access that was not followed
+    /// counts as an undecided pair, and so does each undecided fault.
     pub fn counts(&self) -> [usize; 3] {
         let open = self.faults.iter().filter(|f| !f.is_certain).count();
         let mut n = [0, 0, self.unfollowed.len() + open];

@@ -75,12 +75,10 @@ impl Verifier<'_> {
             );
             return;
         }
-        let (low, bytes) = (
-            sw.base() + sw.shift().unsigned_abs(),
-            buffer.cosize.as_const().map(|n| n * of_element),
-        );
+        let bits = buffer.cosize.as_const().and_then(|n| n.checked_mul(buffer.scalar.bits()));
+        let (low, bytes) = (sw.base() + sw.shift().unsigned_abs(), bits.map(|bits| bits / 8));
         // Tensor maps and descriptors demand a shift of 3, whatever the size.
-        if bytes.is_some_and(|bytes| bytes <= 1i64 << low) && sw.shift() > 3 {
+        if bytes.is_some_and(|bytes| bytes <= 1 << low.min(62)) && sw.shift() > 3 {
             let message = format!("the swizzle of `%{}` has no effect", buffer.name);
             let bytes = bytes.unwrap_or(0);
             self.errors.push(

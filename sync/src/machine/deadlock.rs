@@ -166,7 +166,7 @@ impl<'p, 'a> Machine<'p, 'a> {
                         .to_owned(),
                     help: match all.iter().zip(&sites).find(|(o, _)| o.status == Status::Waits) {
                         Some((_, Some(wait))) => format!(
-                            "correct the wait in line {} first: threads of this statement wait there",
+                            "correct the wait in line {} first: other threads wait there",
                             self.plan.place(*wait).line
                         ),
                         _ => "move the statement out of the condition or the role".to_owned(),
