@@ -303,6 +303,9 @@ impl NoAtom {
         };
         match &self.archs[..] {
             [] => format!("did you mean {}?", quoted(&mut self.near.iter().copied())),
+            [oldest, _, ..] if Arch::ALL.ends_with(&self.archs) => {
+                format!("compile for `{oldest}` or a later architecture, which have it")
+            }
             archs => {
                 let archs = quoted(&mut archs.iter().map(|a| a.as_str()));
                 format!("compile for {archs}, which has it")
@@ -312,7 +315,14 @@ impl NoAtom {
 
     /// The error about a spec that names the atom.
     pub fn diagnostic(&self, spec: &Spec) -> Diagnostic {
-        let d = Diagnostic::new(Code::UnknownAtom, spec.span, self.to_string()).help(self.help());
+        let at = spec.word(Key::Atom).unwrap_or(spec.span);
+        let d = Diagnostic::new(Code::UnknownAtom, at, self.to_string());
+        let d = match &self.archs[..] {
+            [] => d.label("no architecture has an atom of this name").help(self.help()),
+            _ => d
+                .label("an atom of another architecture")
+                .help(format!("remove `atom=`, so that decompose chooses, or {}", self.help())),
+        };
         match (&self.near[..], spec.word(Key::Atom)) {
             ([only], Some(word)) => d.edit(word, *only),
             _ => d,

@@ -125,6 +125,19 @@ pub(crate) fn complete(reports: &mut Reports, program: &Program, table: &AtomTab
     }
 }
 
+/// The errors and warnings of the kernels that [`checked`] skips, with places in the decomposed
+/// text. The proof of each has a limited length.
+pub(crate) fn given(found: &Decomposed, table: &AtomTable) -> Vec<Diagnostic> {
+    const LIMITS: Limits = Limits { accesses: 1 << 26, every_iteration: false };
+    let program = &found.program;
+    let is_given = |k: &&SpecId| carbyne_sync::is_atomic(program, **k) && is_given(found, **k);
+    let of = |k: &SpecId| {
+        let report = carbyne_sync::check(program, *k, table, &LIMITS);
+        carbyne_remedy::diagnostics(&report, program, *k)
+    };
+    program.kernels.iter().filter(is_given).flat_map(of).collect()
+}
+
 /// Whether a kernel was complete in the source text, so that carbyne generated no synchronization.
 fn is_given(found: &Decomposed, kernel: SpecId) -> bool {
     let name = &found.program.specs[kernel].name;
@@ -182,7 +195,7 @@ fn retold(to: Diagnostic, d: &Diagnostic, lines: &LineIndex) -> Diagnostic {
     if to.code == Code::Internal {
         to = to.note(d.message.clone()).help("please report this with the file");
     }
-    if !d.label.is_empty() {
+    if d.is_labeled() {
         to = to.note(format!("line {}: {}", lines.line(d.span.start), d.label));
     }
     for (span, why) in &d.related {

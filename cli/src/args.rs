@@ -254,6 +254,9 @@ pub(crate) struct Compile {
     /// Compile only this kernel; default: all kernels of the program.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
+    /// Do not check the order of accesses in kernels that name all their atoms.
+    #[arg(long)]
+    pub(crate) no_check: bool,
     /// The output to print.
     #[arg(long, value_enum, default_value = "cuda")]
     pub(crate) emit: Emit,

@@ -5,7 +5,7 @@
 use crate::Io;
 use crate::failure::{Failure, Source};
 use crate::sanitize::sanitize;
-use carbyne_ir::diag::{Diagnostic as Coded, Severity};
+use carbyne_ir::diag::{Code, Diagnostic as Coded, Severity};
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode,
 };
@@ -66,7 +66,7 @@ pub(crate) fn rendered(source: &Source, list: &[Coded], color: bool) -> String {
         }
         out.push_str(text.trim_end());
         out.push('\n');
-        if coded.code == carbyne_ir::diag::Code::Internal {
+        if coded.code == Code::Internal {
             out.push_str(DEFECT);
             out.push('\n');
         }
@@ -120,7 +120,9 @@ impl fmt::Debug for Report<'_> {
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&sanitize(&self.coded.message))?;
-        if !self.shows_source() {
+        let code = self.coded.code;
+        let of_machine = code.as_str().starts_with('R') || code == Code::NoNvrtc;
+        if !self.shows_source() && !(of_machine && self.coded.span.is_nowhere()) {
             let (line, column) = self.coded.span.line_col(&self.source.text);
             let at = match self.source.text.is_empty() || self.coded.span.is_nowhere() {
                 true => String::new(),
@@ -149,7 +151,8 @@ impl Diagnostic for Report<'_> {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let mut lines: Vec<String> = self.coded.help.iter().map(|h| sanitize(h)).collect();
         // Without source lines, print the label here.
-        let label = Some(&self.coded.label).filter(|l| !l.is_empty() && !self.shows_source());
+        let is_shown = self.coded.is_labeled() && !self.shows_source();
+        let label = is_shown.then_some(&self.coded.label);
         lines.extend(label.map(|l| format!("☞ {}", sanitize(l))));
         lines.extend(self.coded.notes.iter().map(|n| format!("☞ {}", sanitize(n))));
         if lines.is_empty() { None } else { Some(Box::new(lines.join("\n"))) }

@@ -117,6 +117,9 @@ pub(crate) struct Decomposed {
     pub(crate) program: Program,
     /// Warnings of the decomposition, with places in the source text.
     pub(crate) warnings: Vec<Diagnostic>,
+    /// Errors and warnings about the order of accesses in kernels that name all atoms, with places
+    /// in the decomposed text.
+    pub(crate) given: Vec<Diagnostic>,
     /// Notes about tuned pins.
     pub(crate) notes: Notes,
 }
@@ -128,6 +131,8 @@ pub(crate) struct How<'a> {
     pub(crate) sms: Option<u32>,
     /// Pins for specs without a pin.
     pub(crate) tuning: Option<&'a Tuning>,
+    /// Whether to prove the order of accesses in kernels that name all atoms, too.
+    pub(crate) given: bool,
 }
 
 /// The atom table without atoms whose names match a pattern; `*` matches any text.
@@ -176,7 +181,8 @@ pub(crate) fn ordered(
     let (_, unknown) = crate::access_order::checked(&source.text, &found.0, table)
         .map_err(|e| Failure::program(source, e))?;
     found.0.warnings.extend(unknown);
-    Ok(Decomposed::of(source, table, found))
+    let given = if how.given { crate::access_order::given(&found.0, table) } else { vec![] };
+    Ok(Decomposed { given, ..Decomposed::of(source, table, found) })
 }
 
 fn found(
@@ -230,7 +236,7 @@ impl Decomposed {
         }
         let decomposed = Source { name, text: found.text, theirs, given, ..Source::default() };
         let (program, warnings) = (found.program, found.warnings);
-        Decomposed { source: decomposed, program, warnings, notes }
+        Decomposed { source: decomposed, program, warnings, given: vec![], notes }
     }
 }
 

@@ -93,7 +93,7 @@ impl Diagnostic {
             severity: Severity::Error,
             message: message.into(),
             span,
-            label: String::new(),
+            label: code.here().to_owned(),
             related: vec![],
             help: None,
             edits: vec![],
@@ -107,18 +107,25 @@ impl Diagnostic {
     /// Adds a note with the origin of the spec (`loc=`), unless there is such a note.
     pub fn comes_from(&mut self, loc: &str) {
         if !self.notes.iter().any(|note| Diagnostic::is_origin(note)) {
-            self.notes.push(format!("{ORIGIN}{loc}"));
+            self.notes.push(format!("{ORIGIN}{loc} (`loc=` of this spec)"));
         }
     }
     /// Whether a note is the origin of a spec.
     pub fn is_origin(note: &str) -> bool {
         note.starts_with(ORIGIN)
     }
-    /// Describes the text at the place.
+    /// Describes the text at the place. An empty label leaves the general one of the code.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = label.into();
+        let label = label.into();
+        if !label.is_empty() {
+            self.label = label;
+        }
         self
+    }
+    /// Whether the label says more than the general one of the code.
+    pub fn is_labeled(&self) -> bool {
+        !self.label.is_empty() && self.label != self.code.here()
     }
     /// Adds an action that fixes the error.
     #[must_use]
@@ -235,11 +242,14 @@ codes! {
     Alignment = "V0224" "An alignment is not a power of two, or does not cover the swizzle.",
     UnknownAtom = "V0225" "The architecture has no atom of this name.",
     UnknownArch = "V0226" "The atom table does not have this architecture.",
-    ReadOnly = "V0227" "A body writes a tensor that the enclosing spec only reads, or uses one that it does not name.",
+    ReadOnly = "V0227"
+        "A body writes a tensor that its spec only reads, or uses one that it does not name.",
     SyncOperands = "V0228" "The operands of a synchronization statement do not fit it.",
     MbarrierAsData = "V0229" "An mbarrier is used as data, or data is used as an mbarrier.",
-    TensorMapUse = "V0230" "A tensor has no tensor map, or its tensor map is used by something else than a Move of whole boxes.",
-    Peer = "V0231" "A view of another block's shared memory names no block of the cluster, or is not allowed at its place.",
+    TensorMapUse = "V0230"
+        "A tensor map is missing, or used by something else than a Move of whole boxes.",
+    Peer = "V0231"
+        "A view of another block's shared memory names no block of the cluster, or is misplaced.",
     Meaning = "V0232"
         "A `means` block does not define the result of its spec, or is not allowed at its place.",
     EmptyBody = "V0233" "The body of a spec is empty.",
@@ -252,7 +262,8 @@ codes! {
     DataIndex = "V0239"
         "An index that is read from a tensor may be out of range, or is not allowed at its place.",
     Facts = "V0240" "Facts about symbols contradict each other, or a fact is not about a symbol.",
-    Literal = "V0241" "A literal of a body is beyond the range of the type of its computation, or too small for it.",
+    Literal = "V0241"
+        "A literal of a body is too large or too small for the type of its computation.",
     Swizzled = "V0242" "A swizzle splits elements, or moves elements out of their buffer.",
     Counter = "V0243"
         "A counter is used or stepped where its value is not known, or may become negative.",
@@ -296,7 +307,8 @@ codes! {
     Unused = "D0311" "A tensor with an open layout is not used.",
     Stages = "D0312"
         "The copies of a loop with `stages=` do not run ahead, or not as far as stated.",
-    Role = "D0313" "A role waits for a tile that no role fills, fills a tile that no role reads, or uses a tensor of another role.",
+    Role = "D0313"
+        "A role waits for a tile that none fills, fills one that none reads, or uses another's tensor.",
     Unstated = "D0314" "A faster kernel needs a fact about symbols that is not stated.",
     Calls = "D0315"
         "A kernel has both a function call of ptxas and a `wgmma` with a factor in registers.",
@@ -309,7 +321,8 @@ codes! {
     NvrtcFailed = "C0403" "NVRTC rejected the printed program.",
     NvrtcLacksArch = "C0404" "NVRTC does not know the architecture.",
     WrongElement = "S0501" "A body computes something else than its spec means.",
-    Race = "S0502" "Two threads access one element, at least one of them writes it, and nothing orders the accesses.",
+    Race = "S0502"
+        "Two threads access one element, at least one writes it, and nothing orders them.",
     Uninitialized = "S0503" "An element is read before it is written.",
     SimOutOfBounds = "S0504" "An access leaves its buffer.",
     Deadlock = "S0505" "Some threads of a barrier do not arrive.",
@@ -324,9 +337,11 @@ codes! {
         "A fence is missing between accesses of threads and an asynchronous instruction.",
     OtherSpec = "S0513" "An edited kernel has another spec than the original program.",
     SymbolValue = "S0514" "The program does not allow a value of a symbol.",
-    Unordered = "T0801" "Two accesses of an element, at least one of them a write, are not ordered by synchronization.",
+    Unordered = "T0801"
+        "Two accesses of an element, at least one of them a write, are not ordered.",
     Undecided = "T0802" "The order of accesses cannot be decided.",
-    WrongSync = "T0803" "A synchronization has no or the wrong effect: a wait that never ends, an arrival in another phase.",
+    WrongSync = "T0803"
+        "A synchronization has a wrong effect: a wait never ends, an arrival is in another phase.",
     Undrawable = "G0601" "The requested picture cannot be drawn.",
     NoDriver = "R0701" "The library of the CUDA driver was not found.",
     NoGpu = "R0702" "The CUDA driver reports no GPU.",
@@ -343,6 +358,40 @@ codes! {
     BadTuned = "R0713" "A database of tuned kernels cannot be read.",
     StaleTuned = "R0714" "A tuned pin is not valid anymore, and is ignored.",
     Internal = "I0901" "A defect of carbyne.",
+}
+
+impl Code {
+    /// A general label for the text at the place of an error.
+    fn here(self) -> &'static str {
+        match self {
+            Code::Version => "the version of this text",
+            Code::Redefined => "defined again here",
+            Code::MemoryMismatch => "in this memory",
+            Code::ScalarMismatch => "with operands of these types",
+            Code::ShapeMismatch => "with these extents",
+            Code::ExecConfig => "executed by these threads",
+            Code::Arity => "with these operands",
+            Code::SyncOperands => "this operand",
+            Code::MbarrierAsData => "this tensor",
+            Code::TensorMapUse => "this use of a tensor map",
+            Code::Peer => "this view of another block",
+            Code::Divergent => "reached by these threads",
+            Code::Placement => "not allowed at this place",
+            Code::ReadOnly => "used by this statement",
+            Code::Meaning => "in the meaning of this spec",
+            Code::Expression | Code::Overflow => "in this expression",
+            Code::LayoutRefused => "this layout",
+            Code::NoAtom => "no instruction implements this",
+            Code::NoStrategy => "left to a strategy",
+            Code::NotDecomposed => "left without a body",
+            Code::PinsConflict => "pinned here",
+            Code::NoSync | Code::NoCluster => "not available on this architecture",
+            Code::Budget => "the search ended at this spec",
+            Code::Undecided => "not decided here",
+            Code::Unprintable => "cannot be printed as CUDA C++",
+            _ => "this statement",
+        }
+    }
 }
 
 impl fmt::Display for Code {
@@ -461,6 +510,32 @@ pub(crate) fn apart(a: &str, b: &str) -> (usize, usize) {
 /// A number with its noun: `1 mode`, `2 modes`.
 pub fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// The view of an operand with the extents `given` that has the extents `wanted`, as an action.
+pub(crate) fn view_that_fits(given: &[String], wanted: &[String]) -> Option<String> {
+    let number = |n: &String| n.parse::<i64>().ok();
+    match (given, wanted) {
+        ([n], [outer @ .., last]) if n == last && !outer.is_empty() => {
+            let (ones, zeros) = ("1,".repeat(outer.len()), "0,".repeat(outer.len()));
+            Some(format!("view the vector as a row: `.reshape([{ones}{n}]:[{zeros}1])`"))
+        }
+        ([n], [first, _]) if n == first => {
+            Some(format!("view the vector as a column: `.reshape([{n},1]:[1,0])`"))
+        }
+        ([m, n], [a, b]) if m == b && n == a => {
+            Some("exchange the modes of the input: write `.transpose()` after it".to_owned())
+        }
+        _ if given.len() == wanted.len() => {
+            let kept = given.iter().zip(wanted).map(|(n, part)| {
+                let fewer = number(part)? < number(n)?;
+                (fewer || n == part).then(|| if fewer { format!("0..{part}") } else { "_".into() })
+            });
+            let kept: Vec<String> = kept.collect::<Option<_>>()?;
+            Some(format!("take a part of the input: write `[{}]` after it", kept.join(", ")))
+        }
+        _ => None,
+    }
 }
 
 /// The known word that differs from `word` in at most two letters and in less than half of its

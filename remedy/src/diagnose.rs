@@ -5,7 +5,7 @@
 
 use crate::lines;
 use carbyne_ir::ast::SyncOp;
-use carbyne_ir::diag::{Code, Diagnostic, Edit};
+use carbyne_ir::diag::{Code, Diagnostic, Edit, Severity};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::samples::samples;
 use carbyne_ir::program::walk::Step;
@@ -64,8 +64,28 @@ pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnost
             ),
         );
     }
+    blame_counters(p, kernel, &mut out);
     out.sort_by_key(|d| (d.span.start, d.span.end));
     out
+}
+
+/// Names a counter that nothing steps in the errors of its kernel: it probably causes them.
+fn blame_counters(p: &Program, kernel: SpecId, all: &mut [Diagnostic]) {
+    let steps = || {
+        p.walk_body(kernel).stmts().filter_map(|s| match s.kind {
+            StmtKind::Step { counter, var, .. } => Some((counter, var, s.span)),
+            _ => None,
+        })
+    };
+    let is_stepped = |id: VarId| steps().any(|(counter, var, _)| counter == id && var != id);
+    let Some((id, _, span)) = steps().find(|(id, ..)| !is_stepped(*id)) else { return };
+    let name = &p.arena.var_info(id).name;
+    for d in all.iter_mut().filter(|d| d.severity == Severity::Error) {
+        d.related.push((span, format!("no statement steps `{name}`")));
+        let help = format!("step the counter in the loop that uses it: `{name} += 1`");
+        d.edits.clear();
+        d.notes.extend(d.help.replace(help).map(|help| format!("or {help}")));
+    }
 }
 
 /// The warning for a kernel that is not checked for all sizes, with the results for some sizes.
@@ -102,7 +122,14 @@ fn at(pair: &Pair) -> String {
     if pair.at.is_empty() { String::new() } else { format!(", {}", pair.at) }
 }
 
-fn unordered(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Diagnostic {
+/// The error for a pair. `least` groups may be left in flight for all pairs of the same wait.
+fn unordered(
+    p: &Program,
+    kernel: SpecId,
+    pair: &Pair,
+    missing: Missing,
+    least: Option<u32>,
+) -> Diagnostic {
     let (a, b) = (&pair.first, &pair.second);
     let name = &p.buffers[b.buffer].name;
     let verb = |k: AccessKind| match k {
@@ -119,7 +146,7 @@ fn unordered(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Diag
     };
     let (first, second) = (verb(a.kind), verb(b.kind));
     let text = format!("{first} and {second} of `%{name}` are not ordered: {what}");
-    let Remedy { help, edits } = remedy(p, kernel, pair, missing);
+    let Remedy { help, edits } = remedy(p, kernel, pair, missing, least);
     let d = Diagnostic::new(Code::Unordered, b.place.span, text)
         .label(format!("{} here{}", access_text(p, b), at(pair)))
         .related(a.place.span, format!("{} here", access_text(p, a)))
@@ -150,6 +177,7 @@ fn grouped(p: &Program, kernel: SpecId, mut left: Unordered<'_>) -> Vec<Diagnost
             (n, uncommitted, lead.0.around.is_none(), std::cmp::Reverse(*i))
         });
         let (lead, what) = lead.map_or((*first, left[0].1), |(_, lead)| *lead);
+        let least = some.iter().filter_map(|(pair, _)| same_wait(lead, pair)).min();
         let found = together(&(lead, what));
         let mut others = vec![];
         let mut i = 0;
@@ -161,7 +189,7 @@ fn grouped(p: &Program, kernel: SpecId, mut left: Unordered<'_>) -> Vec<Diagnost
             i += 1;
             !gone
         });
-        let mut d = unordered(p, kernel, lead, what);
+        let mut d = unordered(p, kernel, lead, what, least);
         if !others.is_empty() {
             let line = |a: &Access| {
                 format!("line {} {} `%{}`", a.place.line, a.kind.verb(), p.buffers[a.buffer].name)
@@ -179,6 +207,17 @@ fn grouped(p: &Program, kernel: SpecId, mut left: Unordered<'_>) -> Vec<Diagnost
         out.push(d);
     }
     out
+}
+
+/// The groups that the wait of the lead may leave in flight, for another pair.
+fn same_wait(lead: &Pair, pair: &Pair) -> Option<u32> {
+    match (&lead.under_way, &pair.under_way) {
+        (
+            Some(UnderWay::Left { wait: Some((at, _)), .. }),
+            Some(UnderWay::Left { needed, wait: Some((other, _)) }),
+        ) if at.node.same(other.node) => Some(*needed),
+        _ => None,
+    }
 }
 
 /// Whether a statement that orders the lead, placed before its second access, would order the other
@@ -253,27 +292,33 @@ fn sides<'p>(p: &'p Program, kernel: SpecId, pair: &Pair) -> Option<(&'p Stmt, &
     Some((behind, before))
 }
 
-fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy {
+fn remedy(
+    p: &Program,
+    kernel: SpecId,
+    pair: &Pair,
+    missing: Missing,
+    least: Option<u32>,
+) -> Remedy {
     let (a, b) = (&pair.first, &pair.second);
     let root = p.specs[kernel].exec.and_then(|e| p.threads[e.threads].name.clone());
     let root = root.unwrap_or("cta".to_owned());
     let (from, to) = (a.place.line, b.place.line);
     let is_one = a.place.node.same(b.place.node);
-    let between = match from == to {
-        true if is_one => format!("the iterations of the loop around line {to}"),
-        true => format!("the two statements in line {to}"),
-        false => format!("line {from} and line {to}"),
+    let sides_of = sides(p, kernel, pair);
+    let at = match sides_of {
+        Some((_, second)) if !is_one => format!("before line {}", second.line),
+        _ if is_one => format!("before line {to}, in the loop around it"),
+        _ => format!("before line {to}"),
     };
-    let before = |help: String, line: &str| match sides(p, kernel, pair) {
+    let before = |help: String, line: &str| match sides_of {
         Some((_, second)) => Remedy::from(help).edit(lines::before(second.span, line)),
         None => help.into(),
     };
     let barrier = format!("barrier(#{root})");
     match missing {
-        Missing::Order => before(
-            format!("put `{barrier}`, or a barrier of fewer threads, between {between}"),
-            &barrier,
-        ),
+        Missing::Order => {
+            before(format!("put `{barrier}`, or a barrier of fewer threads, {at}"), &barrier)
+        }
         Missing::Fence if p.buffers[b.buffer].is_global() => format!(
             "copy `%{name}` by threads in line {to}, or write `%{name}` in an earlier kernel: \
              `fence.async` is for shared memory only",
@@ -313,16 +358,22 @@ fn remedy(p: &Program, kernel: SpecId, pair: &Pair, missing: Missing) -> Remedy 
                     return format!("{help} {to}").into();
                 }
                 (AgentKind::Thread, _) => {
-                    return before(format!("put `{barrier}` between {between}"), &barrier);
+                    return before(format!("put `{barrier}` {at}"), &barrier);
                 }
             };
-            waiting(p, kernel, pair, commit, wait)
+            waiting(p, kernel, pair, (commit, wait), least)
         }
     }
 }
 
 /// The wait for the first access of a pair, in combination with existing synchronization.
-fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -> Remedy {
+fn waiting(
+    p: &Program,
+    kernel: SpecId,
+    pair: &Pair,
+    (commit, wait): (&str, &str),
+    least: Option<u32>,
+) -> Remedy {
     let (from, to) = (pair.first.place.line, pair.second.place.line);
     let sides = sides(p, kernel, pair);
     match &pair.under_way {
@@ -332,6 +383,7 @@ fn waiting(p: &Program, kernel: SpecId, pair: &Pair, commit: &str, wait: &str) -
         )
         .into(),
         Some(UnderWay::Left { needed, wait: Some((at, left)) }) => {
+            let needed = least.as_ref().unwrap_or(needed);
             let groups = if *left == 1 { "group" } else { "groups" };
             Remedy::from(format!(
                 "line {} leaves {left} {groups} in flight, but at most {needed} may be: write \

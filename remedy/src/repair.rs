@@ -95,7 +95,8 @@ pub fn repaired(
             let Some(left) = after(&edits) else { break };
             if left.errors == 0 && left.warnings <= before.warnings {
                 let other = d.help.replace(change.help).map(|help| format!("or {help}"));
-                d.notes.extend(other);
+                // Edits of the error that were tried without success are no alternative.
+                d.notes.extend(other.filter(|_| own.is_empty()));
                 d.edits = edits;
             }
             // A text that is too large to be decided stays so with other changes.
@@ -389,7 +390,13 @@ impl<'a> Finder<'a> {
             _ => format!("({own} + 1) % 2"),
         };
         let all = self.parities(Self::index_of(view)).into_iter().chain([flipped]);
-        all.filter(|p| p != own).map(|p| Change::write(p, parity.span)).collect()
+        let line = self.lines.line(parity.span.start);
+        all.filter(|p| p != own)
+            .map(|p| {
+                let help = format!("write `{p}` as the parity in line {line}");
+                Change::new(help, vec![Edit::new(parity.span, p)])
+            })
+            .collect()
     }
 
     /// Other arrival counts of an mbarrier. If the mbarrier has no `mbarrier.init`, inserts one

@@ -264,7 +264,8 @@ fn check_with(
             ),
             Unwalked::Unknown => (
                 "the control path of a block depends on an unknown value",
-                "make conditions and trip counts constant, or give the symbols values",
+                "run `carbyne simulate`, which finds races for given data; to prove the order, \
+                 make conditions and bounds of loops independent of data, and give symbols values",
             ),
         };
         pairs.undecided(0, what, help);

@@ -256,9 +256,10 @@ impl Report {
     }
 
     /// The numbers of ordered, unordered and undecided pairs. Each access that was not followed
-    /// counts as an undecided pair.
+    /// counts as an undecided pair, and so does each undecided fault.
     pub fn counts(&self) -> [usize; 3] {
-        let mut n = [0, 0, self.unfollowed.len()];
+        let open = self.faults.iter().filter(|f| !f.is_certain).count();
+        let mut n = [0, 0, self.unfollowed.len() + open];
         for pair in &self.pairs {
             n[match pair.verdict {
                 Verdict::Ordered(_) => 0,

@@ -49,7 +49,7 @@ codes! {
     Overflow "TEIR09"
         "Sizes or strides multiply to more than 64 bits hold.",
     Alias "TEIR10"
-        "Two elements of the output may be one.",
+        "Two coordinates of the output may name one element.",
     Copy "TEIR11"
         "A copy has several inputs for one output, in no order.",
     TooLarge "TEIR12"

@@ -12,6 +12,7 @@ use carbyne_ir::ast::{SpecKind, UnaryOp};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Operand, Program, Spec, SpecId, TensorId, show_levels};
 use carbyne_ir::scalar::{Memory, Scalar};
+use carbyne_ir::span::Span;
 
 /// The error for a leaf that no atom implements. Its notes show the two nearest atoms, and the help
 /// would fix the nearest.
@@ -25,16 +26,23 @@ pub fn no_atom(
     let mut sorted: Vec<&(&'static str, Mismatch)> = rejected.iter().collect();
     sorted.sort_by_key(|(_, m)| std::cmp::Reverse(m.nearness()));
     let message = format!("no {} atom implements this {}", table.arch, spec.kind);
+    if let Some((t, n)) = not_spread(p, spec) {
+        let (name, place) = (p.tensor_name(t), p.buffer_of(t).span);
+        let message = format!("{message}: each of {n} threads holds `{name}` whole");
+        let d = Diagnostic::new(Code::NoAtom, spec.span, message).label(describe(p, spec));
+        return d
+            .related(
+                place,
+                format!("`{name}` is declared without `{{?}}`: each thread has its own"),
+            )
+            .help(format!(
+                "write `{{?}}` after the `RF` of `{name}`: then the {n} threads share its elements"
+            ))
+            .edit(Span { start: place.end, end: place.end }, "{?}");
+    }
     let mut d = Diagnostic::new(Code::NoAtom, spec.span, message).label(describe(p, spec));
     for (name, mismatch) in sorted.iter().take(2) {
         d = d.note(format!("`{name}` rejected: {mismatch}"));
-    }
-    if let Some(t) = not_spread(p, spec) {
-        let name = p.tensor_name(t);
-        return d.help(format!(
-            "write `{{?}}` after the `RF` of {name} so that the threads share it; without it each \
-             thread has the whole tensor"
-        ));
     }
     // If no atom takes the types, another number of threads does not help.
     let types = matches!(sorted.first(), Some((_, Mismatch::Scalar { .. })));
@@ -57,7 +65,9 @@ pub fn no_atom(
         ));
     }
     match sorted.first() {
-        Some((_, nearest)) => d.help(nearest.help()),
+        Some((_, nearest)) => {
+            d.help(narrow_swizzle(p, spec, nearest).unwrap_or_else(|| nearest.help()))
+        }
         None => d.help("write a body of specs that have atoms; `carbyne atoms` lists the atoms"),
     }
 }
@@ -107,9 +117,26 @@ pub fn not_by(p: &Program, id: SpecId, atom: &str, m: &Mismatch) -> Diagnostic {
                 spec.kind, spec.kind
             )
         }
-        m => m.help(),
+        m => narrow_swizzle(p, spec, m).unwrap_or_else(|| m.help()),
     };
     Diagnostic::new(Code::AtomMismatch, spec.span, message).label(m.to_string()).help(help)
+}
+
+/// The help for an access that is wider than the units which the swizzle of a tensor moves.
+fn narrow_swizzle(p: &Program, spec: &Spec, m: &Mismatch) -> Option<String> {
+    let Mismatch::Align { want, .. } = m else { return None };
+    let mut buffers =
+        spec.input_tensors().chain(spec.outputs.iter().copied()).map(|t| p.buffer_of(t));
+    let of = |b: &carbyne_ir::program::Buffer| b.swizzle.filter(|s| 1 << s.base() < *want);
+    let (name, swizzle) = buffers.find_map(|b| Some((&b.name, of(b)?)))?;
+    Some(format!(
+        "write `swizzle=({},{},{})` at `%{name}`: its swizzle moves units of {} bytes, and the \
+         instruction accesses {want} bytes at once",
+        swizzle.bits(),
+        want.ilog2(),
+        swizzle.shift(),
+        1 << swizzle.base()
+    ))
 }
 
 /// The number of threads of a group, if it is neither a multiple of a warp nor the group of any
@@ -125,12 +152,11 @@ fn odd_group(p: &Program, spec: &Spec, table: &AtomTable) -> Option<i64> {
 }
 
 /// A register tensor that each thread has for itself, in an operation of several threads on whole
-/// tensors. Its author has probably forgotten `{?}`.
-fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
+/// tensors, and the number of these threads. Its author has probably forgotten `{?}`.
+fn not_spread(p: &Program, spec: &Spec) -> Option<(TensorId, i64)> {
     let threads = &p.threads[spec.exec?.threads];
-    let several = threads.each.is_none()
-        && threads.elect.is_none()
-        && threads.concat().to_fixed().is_some_and(|l| l.size() > 1);
+    let n = threads.concat().to_fixed()?.size();
+    let several = threads.each.is_none() && threads.elect.is_none() && n > 1;
     let of_fragments = matches!(
         spec.kind,
         SpecKind::MatMul | SpecKind::MatMulSet | SpecKind::Shfl(_) | SpecKind::Generic
@@ -141,7 +167,8 @@ fn not_spread(p: &Program, spec: &Spec) -> Option<TensorId> {
         buffer.is_per_thread() && p.tensors[buffer.tensor].dist.is_none()
     };
     let mut tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
-    tensors.find(own).filter(|_| several && !of_fragments)
+    let found = tensors.find(own).filter(|_| several && !of_fragments)?;
+    Some((found, n))
 }
 
 /// The operands and threads of a spec as a label: `f16 GL [8] -> f16 SH [8], by each thread`.

@@ -187,7 +187,7 @@ fn first_at(errors: Diagnostics, span: Span) -> Box<Diagnostic> {
     let first = errors.into_vec().into_iter().next();
     let mut d = first.unwrap_or_else(|| *no_facts(span));
     (d.span, d.related, d.edits) = (span, vec![], vec![]);
-    if d.label.is_empty() {
+    if !d.is_labeled() {
         d.label = "in these facts".to_owned();
     }
     d.help.get_or_insert_with(|| "change the facts".to_owned());

@@ -13,6 +13,7 @@ use crate::{Io, input, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::nvrtc::{self, Compiled, Usage};
 use carbyne_codegen::{CudaKernel, Host, print_kernels, print_program, print_tvm_ffi};
+use carbyne_ir::diag::{Diagnostic, Severity};
 use serde_json::json;
 use std::path::Path;
 
@@ -30,12 +31,20 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
     let table = pipeline::costed(&args.arch, args.costs.as_deref())?;
     let source = input::read(&args.file, io)?;
     let tuning = Tuning::from_file(args.tuned.as_deref(), None)?;
-    let how = How { sms: args.sms, tuning: tuning.as_ref() };
+    let how = How { sms: args.sms, tuning: tuning.as_ref(), given: !args.no_check };
     let decomposed = pipeline::ordered(&source, &table, how)?;
     output::warn(&source, &decomposed.warnings, format, io);
     decomposed.notes.say(&source, format, io);
     let to = args.output.as_deref();
+    let (errors, given): (Vec<Diagnostic>, Vec<Diagnostic>) =
+        decomposed.given.iter().cloned().partition(|d| d.severity == Severity::Error);
+    let in_order = || match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::program(&decomposed.source, errors.iter().cloned().collect())),
+    };
+    output::warn(&decomposed.source, &given, format, io);
     if args.emit == Emit::Ir && !verbose {
+        in_order()?;
         return output::write(to, decomposed.source.text.as_bytes(), io);
     }
     let program = &decomposed.program;
@@ -58,6 +67,7 @@ pub(super) fn run(args: &Compile, format: MessageFormat, io: &mut Io<'_>) -> Out
         print_kernels(&all, &table, lines.as_deref())
     };
     let (text, kernels) = printed.map_err(|e| Failure::program(&decomposed.source, e))?;
+    in_order()?;
     let compiled = match args.emit {
         Emit::Ir | Emit::Cuda | Emit::TvmFfi | Emit::Abi if !verbose => None,
         _ => Some(compiled(&text, &table, &source, lines.is_some())?),

@@ -180,6 +180,13 @@ fn of_file(path: &Path, args: &Draw, io: &mut Io<'_>) -> Result<Picture, Failure
             let mut picture = by_offset(&field, args, failed)?;
             picture.title = format!("{}: {}", program.tensor_name(id), picture.title);
             picture.notes.extend(notes);
+            if args.banks {
+                picture.notes.push(
+                    "the access is assumed, not one of the program: `--access` and `--lanes` \
+                     state another"
+                        .to_owned(),
+                );
+            }
             Ok(picture)
         }
         Named::Data(id) if wants_field(args) => Err(Failure::usage_help(

@@ -62,6 +62,11 @@ fn programs_of_the_guide_do_what_is_said() {
 }
 
 #[test]
+fn the_program_of_the_readme_does_what_is_said() {
+    none(wrong("README.md", 1));
+}
+
+#[test]
 fn programs_for_linalg_do_what_is_said() {
     none(wrong("docs/linalg.md", 4));
 }

@@ -4,7 +4,7 @@
 use super::decomposed::{Decomposed, Options, is_staged, parents};
 use super::generated::{Generated, one};
 use super::kernels::{blamed, plan, theirs};
-use super::refusals::{fits, known_atoms, no_counters, no_tiles};
+use super::refusals::{fits, known_atoms, no_counters, no_idle_pins};
 use super::solving::{MAX_ROUNDS, certified, solved};
 use super::tiles::{Staging, Tiles, tiles};
 use super::unstated;
@@ -41,7 +41,7 @@ pub(super) struct Attempt<'a> {
 pub(super) fn attempt(a: Attempt<'_>) -> Result<Decomposed, Diagnostics> {
     let (module, program) = separated(a.module, a.src)?;
     known_atoms(&program, a.table)?;
-    no_tiles(&program)?;
+    no_idle_pins(&program)?;
     no_counters(&program)?;
     let mut names = Names::of(&module);
     let generated = Generated { module: &module, src: a.src };

@@ -3,10 +3,11 @@
 use crate::access::leaves::{leaves, of_blocks};
 use crate::access::matching;
 use crate::layouts::calls;
+use carbyne_atoms::bind::Mismatch;
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::Key;
 use carbyne_ir::diag::{Diagnostic, Diagnostics};
-use carbyne_ir::program::Program;
+use carbyne_ir::program::{Program, SpecId};
 use std::sync::OnceLock;
 
 /// Finds leaves that name a row which does not implement them: a row of this table or, without a
@@ -41,25 +42,36 @@ pub fn check(p: &Program, table: Option<&AtomTable>) -> Diagnostics {
         };
         let Some(Err(first)) = results.next() else { continue };
         if !results.any(|other| other.is_ok()) {
-            let d = matching::not_by(p, id, name, &first);
-            let fits = |table: &AtomTable| {
-                let all = table.implementing(spec.kind);
-                let mut fit = all.filter(|a| matching::match_atom(p, id, &around, a).is_ok());
-                fit.next().map(|a| a.name)
+            let d = match table {
+                Some(table) => not_by(p, (id, &around), name, &first, std::iter::once(table)),
+                None => not_by(p, (id, &around), name, &first, any()),
             };
-            let other = match table {
-                Some(table) => fits(table),
-                None => any().find_map(fits),
-            };
-            errors.push(p.noted(match (other, spec.word(Key::Atom)) {
-                (Some(other), Some(word)) => {
-                    let help = format!("write `atom={other}`, which takes these operands");
-                    let wanted = d.help.clone().map(|help| format!("or {help}"));
-                    wanted.into_iter().fold(d.help(help).edit(word, other), Diagnostic::note)
-                }
-                _ => d,
-            }));
+            errors.push(p.noted(d));
         }
     }
     errors.into_iter().chain(calls::check(p, table)).collect()
+}
+
+/// The error for a leaf that its row does not implement, with another row of the tables that does.
+pub(crate) fn not_by<'a>(
+    p: &Program,
+    (id, around): (SpecId, &[SpecId]),
+    name: &str,
+    mismatch: &Mismatch,
+    mut tables: impl Iterator<Item = &'a AtomTable>,
+) -> Diagnostic {
+    let (spec, d) = (&p.specs[id], matching::not_by(p, id, name, mismatch));
+    let other = tables.find_map(|table| {
+        let all = table.implementing(spec.kind);
+        let mut fit = all.filter(|a| matching::match_atom(p, id, around, a).is_ok());
+        fit.next().map(|a| a.name)
+    });
+    match (other, spec.word(Key::Atom)) {
+        (Some(other), Some(word)) => {
+            let help = format!("write `atom={other}`, which takes these operands");
+            let wanted = d.help.clone().map(|help| format!("or {help}"));
+            wanted.into_iter().fold(d.help(help).edit(word, other), Diagnostic::note)
+        }
+        _ => d,
+    }
 }

@@ -147,8 +147,8 @@ fn blame(
     for pin in others {
         d = d.related(pin.span, pin.what.clone());
     }
-    let colon = if original.label.is_empty() { "" } else { ": " };
-    d = d.note(format!("with all of them: {}{colon}{}", original.message, original.label));
+    let label = if original.is_labeled() { format!(": {}", original.label) } else { "".into() };
+    d = d.note(format!("with all of them: {}{label}", original.message));
     // The help removes a pin already.
     if let Some(help) = original.help.filter(|help| !help.starts_with("remove")) {
         d = d.note(format!("or {help}"));

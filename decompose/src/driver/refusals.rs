@@ -3,11 +3,22 @@
 use carbyne_atoms::{AtomTable, smem};
 use carbyne_ir::ast::Key;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};
-use carbyne_ir::program::{self, Program};
+use carbyne_ir::program::{self, Program, SpecId};
 
-/// Refuses `tile=` where the operands are one tile already: a pin is kept, and this one says
-/// nothing.
-pub(super) fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
+/// Refuses pins that would say nothing: `tile=` where the operands are one tile already, and `by=`
+/// beside a body without atoms. Beside atoms, `by=` records the strategy that made the body.
+pub(super) fn no_idle_pins(p: &Program) -> Result<(), Diagnostics> {
+    let named = |id: &SpecId| {
+        let mut inside = p.walk_body(*id).stmts();
+        inside
+            .any(|s| matches!(&s.kind, program::StmtKind::Spec(id) if p.specs[*id].atom.is_some()))
+    };
+    let by_hand = p.kernels.iter().filter(|id| p.specs[**id].body.is_some() && !named(id));
+    let strategies = by_hand.filter_map(|id| p.specs[*id].attr(Key::By)).map(|attr| {
+        Diagnostic::new(Code::PinsConflict, attr.name.span, "`by=` is not allowed beside a body")
+            .label("a strategy would write the body")
+            .help("remove `by=`; or remove the body, so that the strategy writes it")
+    });
     let leaves = p.specs.iter().filter(|(id, s)| s.body.is_none() && !p.kernels.contains(id));
     let errors: Diagnostics = leaves
         .filter(|(_, spec)| spec.ints(Key::Tile).is_some())
@@ -17,6 +28,7 @@ pub(super) fn no_tiles(p: &Program) -> Result<(), Diagnostics> {
                 .label("its operands are already one tile of a block")
                 .help("remove `tile=`, and tile the operands: `%A.tile([64,32])[@i, k]`")
         })
+        .chain(strategies)
         .collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }

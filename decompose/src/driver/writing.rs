@@ -1,6 +1,7 @@
 //! Writes a solution into a tree, and names the atoms of leaves that the solver has not decomposed.
 
 use super::generated::Generated;
+use super::named;
 use crate::access::matching;
 use crate::emit;
 use crate::layouts::calls;
@@ -102,7 +103,8 @@ impl Leaves<'_> {
         // A name that the table does not have was refused before.
         let Some(atom) = self.table.get(pinned) else { return };
         if let Err(m) = matching::match_atom(self.p, id, around, atom) {
-            self.errors.push(matching::not_by(self.p, id, pinned, &m));
+            let table = std::iter::once(self.table);
+            self.errors.push(named::not_by(self.p, (id, around), pinned, &m, table));
         }
     }
 }

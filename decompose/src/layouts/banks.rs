@@ -113,12 +113,21 @@ fn warning(
         p.buffers[id].name
     );
     let swizzle = format!("{{swizzle=({bits},{base},{shift})}}");
+    let (name, place) = (&p.buffers[id].name, p.buffers[id].span);
     let d = Diagnostic::warning(Code::Banks, p.specs[spec].span, message)
         .label("lanes of one access use the same bank")
-        .help(format!("give the tensor `{swizzle}`, or leave its layout open"));
-    let end = p.buffers[id].span.end;
+        .note(format!(
+            "a swizzle is `(bits,base,shift)` of byte addresses, as in CuTe: this one combines \
+             bits {base} to {} by exclusive or with the {bits} bits that lie {shift} higher",
+            base + bits - 1
+        ));
     match p.buffers[id].swizzle {
-        None => d.edit(Span { start: end, end }, swizzle),
-        Some(_) => d,
+        None => d
+            .related(place, format!("`%{name}` is declared here without a swizzle"))
+            .help(format!("write `{swizzle}` after the `SH` of `%{name}`"))
+            .edit(Span { start: place.end, end: place.end }, swizzle),
+        Some(_) => d
+            .related(place, format!("`%{name}` is declared here"))
+            .help(format!("write `{swizzle}` in place of the swizzle of `%{name}`")),
     }
 }

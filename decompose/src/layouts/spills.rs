@@ -33,14 +33,16 @@ pub(super) fn warning(
     let fits = own.registers.saturating_mul(own.threads) <= limits.regs_per_sm;
     let d = Diagnostic::warning(Code::Spills, p.specs[kernel].span, message).help(
         match fits && own.threads < limits.max_threads_per_block {
-            true => "give the block more threads, or make the tiles of the spec smaller",
-            false => "make the tiles of the spec smaller",
+            true => "give the block more threads, or halve an extent of its tiles",
+            false => "halve an extent of the tiles of this spec",
         },
     );
+    let d = d.label("the values that do not fit spill to local memory");
     Some(match largest {
-        Some((registers, buffer)) => d
-            .label("the other values are kept in memory, and read again at each use")
-            .note(format!("`%{}` alone takes {registers}", buffer.name)),
+        Some((registers, buffer)) => {
+            let name = &buffer.name;
+            d.related(buffer.span, format!("`%{name}` alone takes {registers} of a thread"))
+        }
         None => d,
     })
 }

@@ -65,7 +65,7 @@ pub enum Unfit {
 
     // Vectors.
     /// Of so many consecutive elements no vector of `n` is a part.
-    #[error("{n} does not divide the {of} consecutive elements")]
+    #[error("{of} consecutive elements, which {n} does not divide")]
     Divides {
         /// Elements of the vector.
         n: i64,
@@ -73,10 +73,10 @@ pub enum Unfit {
         of: i64,
     },
     /// No two elements are neighbors.
-    #[error("no direction is consecutive in memory")]
+    #[error("consecutive in memory in no direction")]
     NoDirection,
     /// Only so many elements are neighbors.
-    #[error("only {0} elements are consecutive in memory")]
+    #[error("only {0} consecutive elements")]
     Few(i64),
 
     // Layouts of shared tensors.

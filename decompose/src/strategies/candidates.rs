@@ -128,9 +128,9 @@ pub(crate) enum Reason {
     NoValues,
     /// The match gives these numbers of the condition.
     #[error(
-        "no values of its parameters satisfy {}{}{}",
+        "no values of the strategy's parameters satisfy {}{}{}",
         condition.text,
-        if known.is_empty() { "" } else { ": " },
+        if known.is_empty() { "" } else { "; its parameters follow from this spec: " },
         known.join(", ")
     )]
     Unmet { condition: Unmet, known: Vec<String> },

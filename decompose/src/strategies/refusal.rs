@@ -230,24 +230,35 @@ impl Choosing<'_> {
                 None => "`carbyne strategies` lists them; `--strategy FILE` adds yours".to_owned(),
             };
             let message = format!("there is no strategy `@{name}`");
-            return Box::new(Diagnostic::new(Code::NoStrategy, spec.span, message).help(help));
+            let d = Diagnostic::new(Code::NoStrategy, spec.span, message);
+            return Box::new(d.label(format!("`by=@{name}` names it")).help(help));
         }
         let products = graph::products(self.program, id);
         if matched.is_empty() && products > 1 {
             return self.opaque(id, &Opaque::Products(products));
         }
-        let (code, message) = match &pins.atom {
+        let by = pins.strategy.as_ref().map(|name| format!("`by=@{name}`"));
+        let keys = pins.attrs.iter().map(|(key, _)| format!("`{key}=`")).chain(by.clone());
+        let exec = spec.exec.as_ref().map(|_| "`<<<..>>>`".to_owned());
+        let written: Vec<String> = keys.chain(exec).collect();
+        let (code, message, label) = match &pins.atom {
             Some(atom) => {
                 let message = format!("no strategy decomposes this {} with `{atom}`", spec.kind);
-                (Code::AtomMismatch, message)
+                (Code::AtomMismatch, message, format!("`atom={atom}` is pinned here"))
             }
             None if pinned || spec.exec.is_some() => {
-                let message = format!("no strategy decomposes this {} as it is pinned", spec.kind);
-                (Code::PinsConflict, message)
+                let message = match &by {
+                    Some(by) => format!("{by} does not decompose this {}", spec.kind),
+                    None => format!("no strategy decomposes this {} as it is pinned", spec.kind),
+                };
+                (Code::PinsConflict, message, format!("pinned here: {}", listed(&written)))
             }
-            None => (Code::NoStrategy, format!("no strategy decomposes this {}", spec.kind)),
+            None => {
+                let message = format!("no strategy decomposes this {}", spec.kind);
+                (Code::NoStrategy, message, "without a body, it is left to a strategy".to_owned())
+            }
         };
-        let mut d = Diagnostic::new(code, spec.span, message);
+        let mut d = Diagnostic::new(code, spec.span, message).label(label);
         // Those that mean something else are named where nothing else is.
         let unlike = |name: &str| matched.iter().all(|m| m.def.name.text != name);
         let all = refusals.iter().all(|(name, _)| unlike(name));
@@ -287,10 +298,17 @@ impl Choosing<'_> {
                     "write its body: tiles, Moves and leaves; the solver fills in layouts and atoms"
                         .to_owned()
                 }
-                _ => {
-                    "remove or change a pin; `carbyne strategies` lists what each strategy accepts"
+                (Code::AtomMismatch, _) => {
+                    "remove `atom=`; `carbyne strategies` lists what each strategy accepts"
                         .to_owned()
                 }
+                _ => format!(
+                    "remove or change {}; `carbyne strategies` lists what each strategy accepts",
+                    match &written[..] {
+                        [] => "the values of `by=`".to_owned(),
+                        all => all.join(" or "),
+                    }
+                ),
             }),
         )
     }

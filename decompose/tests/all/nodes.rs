@@ -126,6 +126,9 @@ fn what_is_generated_comes_from_where_its_spec_does() {
     assert_eq!(d.text.matches("loc=").count(), 2, "{}", d.text);
     assert!(!d.warnings.is_empty());
     for warning in &d.warnings {
-        assert!(warning.notes.contains(&"comes from net.py:1".to_owned()), "{warning:?}");
+        assert!(
+            warning.notes.contains(&"comes from net.py:1 (`loc=` of this spec)".to_owned()),
+            "{warning:?}"
+        );
     }
 }

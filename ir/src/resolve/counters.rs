@@ -236,7 +236,11 @@ impl Resolver {
                 )
                 .label("the counter has changed since the definition")
                 .related(counter.changed, "the counter changes here")
-                .help(format!("define `{of}` after the step")),
+                .help(format!(
+                    "move the step of `{}` behind this use; or define `{of}` again after the \
+                     step, if its new value is meant",
+                    counter.name
+                )),
             );
         }
         Ok(())

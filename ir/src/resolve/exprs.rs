@@ -171,7 +171,7 @@ impl Resolver {
                     "define it above: `let {name} = 8`, or `sym {name}` for a size of the caller"
                 )
             }
-            None => "define it above, in this body or an enclosing one".to_owned(),
+            None => DEFINE_ABOVE.to_owned(),
         };
         Box::new(d.help(help))
     }
@@ -181,6 +181,9 @@ impl Resolver {
         Diagnostic::new(Code::UnknownName, span, "")
     }
 }
+
+/// The help for a name that resembles no other.
+pub(super) const DEFINE_ABOVE: &str = "define it above, in this body or an enclosing one";
 
 /// The name of a view, and its place.
 pub(super) fn base(view: &ast::View) -> (&str, Span) {

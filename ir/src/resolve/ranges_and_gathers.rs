@@ -268,15 +268,28 @@ impl Resolver {
             .into_iter()
             .flatten()
             .collect();
-            let help = match (first, last, size) {
-                (Dim::Const(_), Dim::Const(_), Dim::Const(_)) => {
-                    "start at 0 or more, and end after the start and within the mode".to_owned()
+            let label = format!("from {from} to {to}{}", self.of_elements(&[first, last]));
+            let unproved = format!("cannot prove that the range lies within 0..{}", show(size));
+            let (message, label, help) = match (first, last, size) {
+                (Dim::Const(a), Dim::Const(b), Dim::Const(n)) => {
+                    let (label, start) = match (a, b) {
+                        (..0, _) => ("starts below 0".to_owned(), 0),
+                        _ if b <= a => ("has no element: it ends at its start".to_owned(), a),
+                        _ => (format!("ends beyond the {n} elements of the mode"), a),
+                    };
+                    let help = match start < n {
+                        true => {
+                            format!("write `{start}..{}`", if b > start { b.min(n) } else { n })
+                        }
+                        false => format!("start below {n}"),
+                    };
+                    (format!("the range `{from}..{to}` is not within `0..{n}`"), label, help)
                 }
                 _ => {
                     let splits = self.splits_wanted(first, last, size).filter(|_| !rises);
                     let back = Dim::sub(cx, first, last).map_err(e)?;
                     let ask = format!("add a condition, `if ({}) {{`", asked.join(" && "));
-                    match splits {
+                    let help = match splits {
                         None if !rises && known(back, 0) => {
                             format!("exchange the ends: `{to}..{from}`")
                         }
@@ -286,18 +299,11 @@ impl Resolver {
                             let size = show(size);
                             format!("{ask}, or end within the mode: `min({to}, {size})`")
                         }
-                    }
+                    };
+                    (unproved, label, help)
                 }
             };
-            return fail(
-                Diagnostic::new(
-                    Code::IndexRange,
-                    span,
-                    format!("cannot prove that the range lies within 0..{}", show(size)),
-                )
-                .label(format!("from {from} to {to}{}", self.of_elements(&[first, last])))
-                .help(help),
-            );
+            return fail(Diagnostic::new(Code::IndexRange, span, message).label(label).help(help));
         }
         // A proof about the ends does not change the bounds of their difference; `max` makes them
         // known.

@@ -395,7 +395,14 @@ impl Resolver {
             }
             _ => {}
         });
-        unknown.into_iter().for_each(|d| self.errors.push(*d));
+        for mut d in unknown {
+            // A sub-spec sees its parameters, and nothing of the text that uses it.
+            if d.help.as_deref() == Some(super::exprs::DEFINE_ABOVE) {
+                let own = &def.name.text;
+                d.help = Some(format!("define it above, or make it a parameter of `@{own}`"));
+            }
+            self.errors.push(*d);
+        }
         for (sigil, name) in defined {
             part.names.insert(name.text.clone());
             part.own.insert((sigil, name.text.clone()));

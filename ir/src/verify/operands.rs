@@ -6,7 +6,7 @@
 use super::extents::Value;
 use super::state::{Asked, Verifier};
 use crate::ast::{BinaryOp, ExtentRule, Numbers, ReduceOp, SpecKind, UnaryOp};
-use crate::diag::{Code, Diagnostic, count};
+use crate::diag::{Code, Diagnostic, count, view_that_fits};
 use crate::expr::Dim;
 use crate::program::{Operand, Program, SpecId, TensorId};
 use crate::scalar::Scalar;
@@ -310,12 +310,11 @@ impl Verifier<'_> {
 
     fn refuse_numbers(&mut self, id: SpecId, shapes: &[Vec<i64>]) {
         let spec = &self.p.specs[id];
-        let list: Vec<String> = shapes.iter().map(|s| format!("{s:?}")).collect();
-        let out = shapes.last().map_or(&[][..], |s| s);
+        let list: Vec<String> = shapes.iter().map(|s| bracketed(&texts(self.p, s))).collect();
         let help = match (spec.kind.extents(), shapes) {
             (ExtentRule::Product, [a, b, c]) => matmul_help(a, b, c),
             (ExtentRule::Reduced, [from, ..]) => self.reduction_help(id, from),
-            (rule, _) => elementwise_help(rule, &format!("{out:?}")),
+            (rule, _) => elementwise_help(self.p, rule, shapes),
         };
         self.errors.push(
             Diagnostic::new(
@@ -340,10 +339,7 @@ impl Verifier<'_> {
         let p = self.p;
         let spec = &p.specs[id];
         let text = |d: Dim| p.arena.display(d).to_string();
-        let list = |shape: &Vec<Dim>| {
-            format!("[{}]", shape.iter().map(|d| text(*d)).collect::<Vec<_>>().join(","))
-        };
-        let all: Vec<String> = shapes.iter().map(list).collect();
+        let all: Vec<String> = shapes.iter().map(|s| bracketed(&texts(p, s))).collect();
         let found = match pair {
             Some((what, x, y)) if !what.is_empty() => {
                 format!("{what} is {} and {}", text(x), text(y))
@@ -367,10 +363,7 @@ impl Verifier<'_> {
             (ExtentRule::Reduced, [from, ..]) => {
                 format!("{state}{}", self.reduction_help(id, from))
             }
-            (rule, _) => {
-                let out = all.last().cloned().unwrap_or_default();
-                format!("{state}{}", elementwise_help(rule, &out))
-            }
+            (rule, _) => format!("{state}{}", elementwise_help(p, rule, shapes)),
         };
         self.errors.push(
             Diagnostic::new(
@@ -395,10 +388,7 @@ impl Verifier<'_> {
             let last = from.len().saturating_sub(1);
             return format!("name the modes to remove, 0 to {last}, with `axis=`");
         }
-        let show = |shape: Vec<E>| {
-            let all: Vec<String> = shape.into_iter().map(|d| d.shown(self.p)).collect();
-            format!("[{}]", all.join(", "))
-        };
+        let show = |shape: Vec<E>| bracketed(&texts(self.p, &shape));
         let (kept, ones) = reduced(from, &axes);
         format!("give the output the extents {} or {}, or correct `axis=`", show(kept), show(ones))
     }
@@ -536,15 +526,32 @@ fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
                 which broadcasts batches of extent 1"
             .to_owned();
     }
-    format!("make A[m,k], B[k,n] and C[m,n] agree: they are {a:?}, {b:?} and {c:?}")
+    let [a, b, c] = [a, b, c].map(|s| format!("{s:?}").replace(' ', ""));
+    format!("make A[m,k], B[k,n] and C[m,n] agree: they are {a}, {b} and {c}")
 }
 
-/// The help for operands that do not fit elementwise; `out` is the shape of the output.
-fn elementwise_help(rule: ExtentRule, out: &str) -> String {
-    match rule {
-        ExtentRule::Broadcast => format!(
-            "give the inputs the extents {out}, or 1 to broadcast a mode; a tensor without modes \
-             is broadcast, too. To add modes to a vector, use a view: `.reshape([1,N]:[0,1])`"
+/// The extents as texts.
+fn texts<E: Extent>(program: &Program, shape: &[E]) -> Vec<String> {
+    shape.iter().map(|n| n.shown(program)).collect()
+}
+
+/// Extents as a type has them.
+fn bracketed(extents: &[String]) -> String {
+    format!("[{}]", extents.join(","))
+}
+
+/// The help for operands that do not fit elementwise; the last shape is the output.
+fn elementwise_help<E: Extent>(program: &Program, rule: ExtentRule, shapes: &[Vec<E>]) -> String {
+    let Some((out, inputs)) = shapes.split_last() else { return String::new() };
+    let misfit = inputs.iter().find(|i| !same_shape(i, out) && !stands_for(i, out));
+    let (misfit, wanted) = (misfit.map(|i| texts(program, i)), texts(program, out));
+    let view = misfit.and_then(|given| view_that_fits(&given, &wanted));
+    let out = bracketed(&wanted);
+    match (rule, view) {
+        (_, Some(view)) => format!("{view}; or give all operands the extents {out}"),
+        (ExtentRule::Broadcast, None) => format!(
+            "give the inputs the extents {out}, or extent 1 to broadcast a mode; a tensor without \
+             modes is broadcast, too"
         ),
         _ => format!("give all operands the same extents, such as {out}"),
     }

@@ -75,6 +75,22 @@ impl Verifier<'_> {
             );
             return;
         }
+        let bits = buffer.cosize.as_const().and_then(|n| n.checked_mul(buffer.scalar.bits()));
+        let (low, bytes) = (sw.base() + sw.shift().unsigned_abs(), bits.map(|bits| bits / 8));
+        // Tensor maps and descriptors demand a shift of 3, whatever the size.
+        if bytes.is_some_and(|bytes| bytes <= 1 << low.min(62)) && sw.shift() > 3 {
+            let message = format!("the swizzle of `%{}` has no effect", buffer.name);
+            let bytes = bytes.unwrap_or(0);
+            self.errors.push(
+                Diagnostic::new(Code::Swizzled, buffer.span, message)
+                    .label(format!(
+                        "it reads the bits of addresses from bit {low} on, which are equal in all \
+                         {bytes} bytes"
+                    ))
+                    .help(format!("remove it, or write `swizzle=({},{},3)`", sw.bits(), sw.base())),
+            );
+            return;
+        }
         if let Some((from, to, bytes)) = leaves_its_buffer(buffer, tensor, sw) {
             let whole = whole(sw);
             let message =
@@ -175,6 +191,10 @@ impl Verifier<'_> {
             )
             .label(label)
             .help(help)
+            .note(
+                "layouts of a decomposed text fit one tile: for another tile, decompose the source \
+                 again with `by=@map[BM=2]`, or with another strategy and parameter",
+            )
         };
         if t_mode.size() != group.size() {
             self.errors.push(wrong(

@@ -101,7 +101,10 @@ fn errors_quote_the_text_and_name_their_origin() {
         first.notes.iter().any(|n| n.contains("in `%x:RF = move(%A.tile([0,64])[@i, 0]")),
         "{first:?}"
     );
-    assert!(first.notes.iter().any(|n| n == "comes from model.py:7"), "{first:?}");
+    assert!(
+        first.notes.iter().any(|n| n == "comes from model.py:7 (`loc=` of this spec)"),
+        "{first:?}"
+    );
     // The module is unchanged, and accepts further kernels.
     m.kernel("g", [("i", 1)], 32, &[&a], &[&a], |k, _| {
         let x = k.copy("x", &a, Memory::Rf);

@@ -69,7 +69,7 @@ fn errors_say_where_a_spec_comes_from() {
         (errors.iter().map(|e| e.code).collect::<Vec<_>>(), notes)
     };
     // Errors of the verifier, of the resolver, and with the `loc=` of an enclosing spec.
-    let of = |loc: &str| vec![format!("comes from {loc}")];
+    let of = |loc: &str| vec![format!("comes from {loc} (`loc=` of this spec)")];
     assert_eq!(
         said("Move @k (%a) -> (%b) loc=\"m.py:1\"\n"),
         (vec![Code::ShapeMismatch], of("m.py:1"))

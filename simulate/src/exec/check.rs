@@ -565,6 +565,8 @@ pub(crate) struct Found {
 
 /// The most units in the last place by which a cast within the body may change a result.
 const CAST_ULPS: f64 = 8.0;
+/// The largest relative difference that a literal with too few digits may explain.
+const FEW_DIGITS: f64 = 1e-2;
 
 /// The casts that only one of the kernel's meaning and body contains, and that explain a difference
 /// from the expected number.
@@ -611,17 +613,24 @@ pub(crate) fn wrong_element(
     let label = "the body of this spec does not compute what the spec means";
     let by = block.map_or("all blocks together".to_owned(), |block| format!("block {block}"));
     let mut d = Diagnostic::new(Code::WrongElement, span, message).label(format!("{by}: {label}"));
-    d = d.help(match writer {
+    let is_nan = wrong.exact.is_some_and(f64::is_nan) && beyond.is_none();
+    let nan = counts.first_nan.filter(|_| is_nan).map(|at| &kernel.sites[at as usize]);
+    d = d.help(match (nan, writer) {
         _ if beyond.is_some() => {
             "cast to a type that can hold the number, scale the number before the cast, or also \
              write the cast in `means`"
                 .to_owned()
         }
-        Some((_, at)) => format!(
-            "correct {}, which wrote the element last, or a statement that computes its operands",
+        (Some(nan), _) => format!(
+            "correct {} first, which computes the first NaN: keep its operands finite",
+            line_text(nan)
+        ),
+        (None, Some((_, at))) => format!(
+            "correct {}, which wrote the element last, or the first statement before it whose \
+             result is wrong",
             line_text(&kernel.sites[*at as usize])
         ),
-        None => {
+        (None, None) => {
             "write every element: compare the tiles of the body with the output's shape".to_owned()
         }
     });
@@ -630,18 +639,25 @@ pub(crate) fn wrong_element(
     let casts = wrong.exact.map_or(vec![], |x| other_casts(kernel, (x - want).abs(), want));
     match wrong.exact {
         Some(_) if beyond.is_some() => {}
-        Some(exact) if exact.is_nan() || wrong.expected == no_number => {
+        Some(_) if is_nan => {
             d = d.note(
                 "`-inf - -inf`, `0 / 0` and `inf * 0` are NaN: does a mask remove all elements of \
-                 a row? `min` and `max` ignore NaN, `minimum` and `maximum` propagate it",
+                 a row? Then its maximum is `-inf`, and its sum 0",
+            );
+        }
+        Some(_) if wrong.expected == no_number => {
+            d = d.note(
+                "the meaning is NaN here, and the body loses it: `min` and `max` ignore NaN, \
+                 `minimum` and `maximum` propagate it",
             );
         }
         Some(_) if !casts.is_empty() => d = casts.into_iter().fold(d, Diagnostic::note),
-        Some(_) => {
+        Some(exact) => {
+            let is_near = (exact - want).abs() <= FEW_DIGITS * want.abs() && want.is_finite();
+            let few = if is_near { "; a literal of the body may have too few digits" } else { "" };
             d = d.note(format!(
-                "the stored element is {is}; rounding is not the cause, because the result is \
-                 wrong without any rounding, too: the body computes something else, or one of its \
-                 literals has too few digits"
+                "the stored element is {is}; rounding is not the cause: the body computes another \
+                 number than the spec means{few}"
             ));
         }
         None => {}
@@ -652,6 +668,9 @@ pub(crate) fn wrong_element(
             span,
             format!("this cast converts `{number}` to `{result}`; `means` has no such cast"),
         );
+    }
+    if let Some(nan) = nan {
+        d = d.related(nan.span, "computes the first NaN");
     }
     match writer {
         Some((thread, at)) => {

@@ -60,6 +60,9 @@ impl Runner<'_> {
             }
             return;
         }
+        if self.counts.first_nan.is_none() && results.shadows.iter().any(|s| s.is_nan()) {
+            self.counts.first_nan = Some(self.kernel.leaves[leaf].site);
+        }
         let Some(of) = self.counts.rounding.get_mut(leaf) else { return };
         of.executions += 1;
         for (bits, shadow) in both {

@@ -30,7 +30,9 @@ pub(super) fn no_such_number(
     Box::new(
         Diagnostic::new(Code::SimOutOfBounds, span, format!("{element} is {value}"))
             .label(why)
-            .help("correct the kernel that writes the element, or the declaration of the tensor"),
+            .help(
+                "correct the kernel that writes the element, or `in` of the tensor's declaration",
+            ),
     )
 }
 

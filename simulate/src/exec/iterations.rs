@@ -50,10 +50,10 @@ impl<'k> Runner<'k> {
         let accused = self.blocks.iter().find_map(|b| b.accused);
         let thread = accused.map(|(thread, _)| usize::from(thread));
         let at = iteration(self.kernel, set, &self.env.loops, thread);
-        error.label = match error.label.is_empty() {
-            true => at,
-            false if at.is_empty() => error.label,
-            false => format!("{}, {at}", error.label),
+        error.label = match error.is_labeled() {
+            _ if at.is_empty() => error.label,
+            false => at,
+            true => format!("{}, {at}", error.label),
         };
         error
     }

@@ -98,6 +98,8 @@ pub(crate) struct Counts {
     /// By statement, casts that the meaning does not contain: a number beyond the range of the
     /// type, and the result.
     pub beyond: BTreeMap<u32, (f64, f64)>,
+    /// The first statement with a result that is NaN without rounding, too.
+    pub first_nan: Option<u32>,
 }
 
 /// The deviation of the body of a spec from its meaning.
@@ -206,6 +208,7 @@ impl Counts {
         }
         other.turned.iter().for_each(|(site, n)| *self.turned.entry(*site).or_default() += n);
         other.beyond.iter().for_each(|(site, beyond)| self.ends(*site, Some(*beyond)));
+        self.first_nan = self.first_nan.or(other.first_nan);
     }
 }
 

@@ -82,6 +82,7 @@ impl Runner<'_> {
             (RegisterOperand::of(self, d)?, d.writes.first()?.0),
         );
         let (env, block, on) = (&self.env, &mut self.blocks[self.rank], self.mode.shadows);
+        let mut nan = false;
         for thread in active.threads() {
             let register = |(place, slot): &(RegisterOperand<'_>, Slot)| -> Option<i64> {
                 Some(place.register(place.offset.at(place.base, env, thread).ok()?, *slot))
@@ -92,8 +93,10 @@ impl Runner<'_> {
             let z = if reads_output { output.get(thread, to)? } else { zero };
             let shadow = if on { x.shadow * y.shadow + z.shadow } else { 0.0 };
             let value = Value { bits: fma(x.bits, y.bits, z.bits), shadow };
+            nan |= shadow.is_nan();
             output.set(thread, to, value, site)?;
         }
+        self.counts.first_nan = self.counts.first_nan.or(nan.then_some(site));
         Some(())
     }
 
@@ -117,6 +120,7 @@ impl Runner<'_> {
         let written = atom.writes.first()?;
         let to = RegisterOperand::of(self, written)?;
         let (env, block) = (&self.env, &mut self.blocks[self.rank]);
+        let mut nan = false;
         for thread in active.threads() {
             for ((operand, place), tile) in atom.reads.iter().zip(&places).zip(&mut scratch.tiles) {
                 tile.clear();
@@ -144,9 +148,11 @@ impl Runner<'_> {
             compute(atom, scratch, on);
             for (slot, from) in &written.writes {
                 let value = scratch.output.get(*from as usize);
+                nan |= value.shadow.is_nan();
                 output.set(thread, to.register(at, *slot), value, site)?;
             }
         }
+        self.counts.first_nan = self.counts.first_nan.or(nan.then_some(site));
         Some(())
     }
 }

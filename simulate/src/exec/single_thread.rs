@@ -323,7 +323,7 @@ impl Runner<'_> {
             if outside || falls || late {
                 let why = match (within, outside) {
                     (Some((lo, hi)), true) => {
-                        format!("the tensor declares elements from {lo} and below {hi}")
+                        format!("its tensor is declared `in {lo}..{hi}`: at least {lo}, below {hi}")
                     }
                     _ if falls => {
                         "the tensor splits a number, and the element is below the previous one"

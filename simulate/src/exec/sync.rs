@@ -10,7 +10,9 @@ use crate::state::clock::Part;
 use crate::state::{GlobalElement, Misuse, Unmet, Value};
 use carbyne_atoms::AtomNumber;
 use carbyne_ir::ast::SyncOp;
-use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::diag::{self, Code, Diagnostic};
+use carbyne_ir::program::{StmtKind, TensorId};
+use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
 impl Runner<'_> {
@@ -188,7 +190,9 @@ impl Runner<'_> {
                     pool.of(thread / 32),
                     pool.free()
                 ),
-                help: "release more with `registers.dec` in other warp groups, or request fewer",
+                help: "release more with `registers.dec` in other warp groups, or request fewer"
+                    .to_owned(),
+                places: vec![],
             };
             return Ok((needed > pool.free()).then_some(lack));
         }
@@ -196,13 +200,18 @@ impl Runner<'_> {
             let (place, n) = self.in_cluster(thread);
             let lacks = self.cluster.lacks(place, n);
             let lacks = lacks.map_err(|e| self.cluster_misuse(sync, thread, e))?;
-            return Ok(lacks.map(|unmet| Lack::new("the cluster's barrier", None, unmet)));
+            return Ok(lacks.map(|unmet| Lack {
+                what: format!("phase {} of the cluster's barrier", unmet.phase),
+                missing: unmet.lacks(),
+                help: "let every thread of the cluster reach `cluster.arrive`".to_owned(),
+                places: vec![],
+            }));
         }
         let parity = self.number(sync, thread)?;
         for (rank, at, byte) in self.barriers(sync, thread)? {
             let lacks = self.blocks[rank].lacks(byte, parity);
             if let Some(unmet) = lacks.map_err(|e| self.misuse(sync, thread, at, e))? {
-                return Ok(Some(Lack::new(&self.name(sync, at), Some(parity), unmet)));
+                return Ok(Some(self.lack(sync, &self.name(sync, at), parity & 1, unmet)));
             }
         }
         Ok(None)
@@ -222,19 +231,22 @@ impl Runner<'_> {
                     break;
                 }
             }
-            let Some((thread, Lack { what, missing, help })) = found else { continue };
+            let Some((thread, Lack { what, missing, help, places })) = found else { continue };
             let span = self.kernel.sites[sync.site as usize].span;
             error = Some(match error {
-                None => Diagnostic::new(
-                    Code::UnmetWait,
-                    span,
-                    format!(
-                        "a thread waits for {what}, which nothing {}",
-                        if sync.op == SyncOp::RegistersInc { "releases" } else { "completes" }
-                    ),
-                )
-                .label(format!("block {}, thread {thread}: {missing}", self.env.block))
-                .help(help),
+                None => {
+                    let d = Diagnostic::new(
+                        Code::UnmetWait,
+                        span,
+                        format!(
+                            "a thread waits for {what}, which nothing {}",
+                            if sync.op == SyncOp::RegistersInc { "releases" } else { "completes" }
+                        ),
+                    )
+                    .label(format!("block {}, thread {thread}: {missing}", self.env.block))
+                    .help(help);
+                    places.into_iter().fold(d, |d, (span, role)| d.related(span, role))
+                }
                 Some(e) => {
                     e.related(span, format!("thread {thread} waits here for {what}: {missing}"))
                 }
@@ -563,24 +575,89 @@ struct Lack {
     /// The condition, such as `phase 3 of %full[1]`.
     what: String,
     missing: String,
-    help: &'static str,
+    help: String,
+    /// The statements that should meet the condition, each with its role.
+    places: Vec<(Span, String)>,
 }
 
-impl Lack {
-    fn new(name: &str, parity: Option<i64>, unmet: Unmet) -> Self {
-        let (missing, phase) = (unmet.missing(), unmet.phase);
+impl Runner<'_> {
+    /// The phase of an mbarrier that a wait lacks, and the statements that take part in it.
+    fn lack(&self, wait: &SyncNode, name: &str, parity: i64, unmet: Unmet) -> Lack {
+        /// The most statements that a message shows.
+        const SHOWN: usize = 4;
+        let p = self.kernel.program;
+        let buffer = wait.view.map(|v| p.tensors[self.kernel.views[v].tensor].buffer);
+        let is_own = |t: Option<TensorId>| t.is_some_and(|t| Some(p.tensors[t].buffer) == buffer);
+        let Unmet { phase, arrivals, count, bytes } = unmet;
+        let counted = diag::count(count as usize, "arrival");
+        let (mut init, mut expects, mut arrives, mut copies) = (None, false, false, false);
+        let mut places = vec![];
+        for stmt in p.walk_body(self.kernel.spec).stmts() {
+            let role = match &stmt.kind {
+                StmtKind::Sync(sync) if is_own(sync.tensor) => match sync.op {
+                    SyncOp::MbarrierInit => {
+                        init = Some(stmt.line);
+                        format!("initialized here for {counted}")
+                    }
+                    SyncOp::MbarrierExpect => {
+                        expects = true;
+                        "an arrival that also expects bytes".to_owned()
+                    }
+                    SyncOp::MbarrierArrive | SyncOp::MbarrierAsyncArrive => {
+                        arrives = true;
+                        "arrives here".to_owned()
+                    }
+                    _ => continue,
+                },
+                StmtKind::Spec(id) if is_own(p.specs[*id].bar) => {
+                    copies = true;
+                    "brings bytes".to_owned()
+                }
+                _ => continue,
+            };
+            places.push((stmt.span, role));
+        }
+        places.truncate(SHOWN);
+        let came = count - arrivals;
+        let mut ways = vec![];
+        match init {
+            Some(line) if arrivals > 0 && came > 0 => ways.push(format!(
+                "initialize it for {} in line {line}, or let {} arrive",
+                diag::count(came as usize, "arrival"),
+                diag::count(arrivals as usize, "more thread"),
+            )),
+            _ if arrivals > 0 && arrives => ways.push(format!(
+                "let {} arrive before this wait, in a statement that does not itself wait for it",
+                diag::count(arrivals as usize, "thread"),
+            )),
+            _ if arrivals > 0 => ways.push(format!(
+                "let {} arrive: `mbarrier.arrive({name})`",
+                diag::count(arrivals as usize, "thread"),
+            )),
+            _ => {}
+        }
+        match bytes {
+            1.. if copies && expects => {
+                ways.push(format!("expect {bytes} bytes less in its `mbarrier.expect`"));
+            }
+            1.. => ways.push(format!("write a copy of {bytes} bytes with `bar={name}`")),
+            ..0 => {
+                ways.push(format!("expect {} bytes more: `mbarrier.expect`", bytes.unsigned_abs()))
+            }
+            0 => {}
+        }
+        if unmet.is_whole() {
+            let complete = match phase {
+                0 => "which a new mbarrier passes at once".to_owned(),
+                _ => format!("if the wait is for phase {}, which is complete", phase - 1),
+            };
+            ways.push(format!("or wait for parity {}, {complete}", 1 - parity));
+        }
         Lack {
             what: format!("phase {phase} of {name}"),
-            missing: match parity {
-                Some(parity) => format!(
-                    "the wait is for parity {}, {phase} phases are complete; in phase {phase}, \
-                     {missing}",
-                    parity & 1
-                ),
-                None => missing,
-            },
-            help: "compare the count and the bytes of the phase with its arrivals, and the parity \
-                   with the number of the phase",
+            missing: format!("the wait is for parity {parity}; {}", unmet.lacks()),
+            help: ways.join("; "),
+            places,
         }
     }
 }

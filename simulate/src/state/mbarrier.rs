@@ -9,6 +9,7 @@ use super::arrivals::Arrivals;
 use super::clock::{Clocks, Entry, Message, Part, Proxy, Who};
 use super::race::LastWrite;
 use super::{Block, Counted, GlobalElement, InFlight, Pending};
+use carbyne_ir::diag;
 use std::rc::Rc;
 
 /// An mbarrier.
@@ -74,21 +75,31 @@ pub(crate) struct Unmet {
     pub phase: u64,
     /// The number of missing arrivals.
     pub arrivals: i64,
+    /// The number of arrivals of a whole phase.
+    pub count: i64,
     /// The number of missing bytes.
     pub bytes: i64,
 }
 
 impl Unmet {
-    /// The text of what is missing.
-    pub(crate) fn missing(&self) -> String {
-        let Unmet { arrivals, bytes, .. } = *self;
+    /// The text of what the phase lacks.
+    pub(crate) fn lacks(&self) -> String {
+        let Unmet { phase, arrivals, count, bytes } = *self;
+        let arrivals = format!("{arrivals} of {}", diag::count(count as usize, "arrival"));
         match bytes {
-            0.. => format!("{arrivals} arrivals and {bytes} bytes are missing"),
+            0 => format!("phase {phase} lacks {arrivals}"),
+            1.. if self.arrivals == 0 => format!("phase {phase} lacks {bytes} bytes"),
+            1.. => format!("phase {phase} lacks {arrivals} and {bytes} bytes"),
             _ => format!(
-                "{arrivals} arrivals are missing, and {} bytes arrived without an expect",
+                "phase {phase} lacks {arrivals}, and has {} bytes more than it expects",
                 bytes.unsigned_abs()
             ),
         }
+    }
+
+    /// Whether nothing of the phase has happened.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.arrivals == self.count && self.bytes == 0
     }
 }
 
@@ -353,8 +364,8 @@ impl Block<'_> {
     /// The mbarrier is not initialized.
     pub(crate) fn lacks(&self, byte: usize, parity: i64) -> Result<Option<Unmet>, Misuse> {
         let barrier = self.mbarriers.get(&byte).ok_or(NOT_INITIALIZED)?;
-        let Mbarrier { phase, arrivals, bytes, .. } = *barrier;
-        Ok((phase & 1 == parity as u64 & 1).then_some(Unmet { phase, arrivals, bytes }))
+        let Mbarrier { phase, arrivals, count, bytes, .. } = *barrier;
+        Ok((phase & 1 == parity as u64 & 1).then_some(Unmet { phase, arrivals, count, bytes }))
     }
 
     /// Checks that lanes of a warp may continue after a wait for the mbarrier at a byte.
@@ -448,7 +459,7 @@ impl ClusterBarrier {
             });
         }
         let arrivals = (n - self.arrived) as i64;
-        let unmet = Unmet { phase: self.phase, arrivals, bytes: 0 };
+        let unmet = Unmet { phase: self.phase, arrivals, count: n as i64, bytes: 0 };
         Ok((self.phase < arrived).then_some(unmet))
     }
 

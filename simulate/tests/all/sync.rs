@@ -256,7 +256,7 @@ fn bytes_of_boxes_are_counted_and_seen_after_the_wait() {
         Code::UnmetWait,
         "512 bytes arrived without an expect",
     );
-    fails(&corner("", wait), Code::UnmetWait, "1 arrivals are missing, and 1024 bytes arrived");
+    fails(&corner("", wait), Code::UnmetWait, "lacks 1 of 1 arrival, and has 1024 bytes more");
     fails(&corner(expect, "barrier"), Code::Uninitialized, "is pending");
 }
 

@@ -164,7 +164,13 @@ impl<'p, 'a> Machine<'p, 'a> {
                     other: elsewhere,
                     what: "other threads that must execute the statement, too, do not reach it"
                         .to_owned(),
-                    help: "move the statement out of the condition or the role".to_owned(),
+                    help: match all.iter().zip(&sites).find(|(o, _)| o.status == Status::Waits) {
+                        Some((_, Some(wait))) => format!(
+                            "correct the wait in line {} first: other threads wait there",
+                            self.plan.place(*wait).line
+                        ),
+                        _ => "move the statement out of the condition or the role".to_owned(),
+                    },
                     certain: true,
                 },
                 Status::Waits | Status::Ready => {
@@ -214,7 +220,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         let open = open?;
         let (b, name) = (&self.mbarriers[open], self.mbarrier_name(open));
         let (arrived, count, phase) = (b.count - b.pending, b.count, b.phase);
-        let made = (b.made_at, format!("initialized here for {count} arrivals"));
+        let s = if count == 1 { "" } else { "s" };
+        let made = (b.made_at, format!("initialized here for {count} arrival{s}"));
         let none = match count {
             1 => "the only arrival of its phase does not happen".to_owned(),
             _ => format!("none of the {count} arrivals of its phase happens"),
@@ -225,7 +232,12 @@ impl<'p, 'a> Machine<'p, 'a> {
             (
                 format!("{n} bytes {what} arrive in its phase than `mbarrier.expect` states"),
                 b.current.bytes.map(|at| (at, "bytes of this phase".to_owned())),
-                "write in `mbarrier.expect` the number of bytes that the copies bring".to_owned(),
+                match b.bytes < 0 {
+                    true => format!("expect {n} bytes more in its `mbarrier.expect`"),
+                    false => format!(
+                        "expect {n} bytes less in its `mbarrier.expect`, or let a copy bring them"
+                    ),
+                },
             )
         } else if let Some((_, _, Some((before, _)))) = arrival
             && arrived == 0

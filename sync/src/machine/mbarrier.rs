@@ -193,7 +193,9 @@ impl<'p, 'a> Machine<'p, 'a> {
             let (_, byte) = self.mbarrier_place(act, target, e)?;
             if self.mbarrier_at.contains_key(&(rank, byte)) {
                 let what = "an mbarrier is initialized twice";
-                return self.stop(site, None, what, "let one thread initialize the mbarrier, once");
+                let help = "execute the init once, by one thread: `Spec <<<#cta[0]>>>`, or by \
+                            threads with `.elect()`";
+                return self.stop(site, None, what, help);
             }
             if self.mbarriers.len() >= MAX_MBARRIERS {
                 return Err(Stop::Limit(format!(

@@ -43,7 +43,7 @@ pub(in crate::commands) fn run(args: &Run, format: MessageFormat, io: &mut Io<'_
     }
     // Pins were measured for the number of multiprocessors of the GPU.
     let sms = opened.as_ref().map(|gpu| gpu.info().multiprocessors);
-    let how = How { sms, tuning: tuning.as_ref() };
+    let how = How { sms, tuning: tuning.as_ref(), ..How::default() };
     let decomposed = pipeline::ordered(&source, &table, how)?;
     output::warn(&source, &decomposed.warnings, format, io);
     decomposed.notes.say(&source, format, io);

@@ -658,7 +658,8 @@ impl Resolver {
             None => Ok(()),
             Some(attr) => {
                 let message = format!("`{}` is not allowed in a `means` block", attr.name.text);
-                fail(Diagnostic::new(Code::Attribute, attr.name.span, message).help(format!(
+                let d = Diagnostic::new(Code::Attribute, attr.name.span, message);
+                fail(d.label("a choice of the implementation").help(format!(
                     "remove `{}`: the block states the result, not the implementation",
                     crate::text::print_attribute(attr)
                 )))

@@ -5,7 +5,7 @@ use super::super::specs::Attributes;
 use super::super::{Fallible, Resolver, fail};
 use super::{Chain, Found};
 use crate::ast::{self, BinaryOp, ExtentRule, ReduceOp, SpecKind, UnaryOp};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, view_that_fits};
 use crate::expr::Dim;
 use crate::scalar::Scalar;
 use crate::verify::NAN_OF_FLOATS;
@@ -241,16 +241,21 @@ impl Operands<'_> {
             if from.is_empty() {
                 continue;
             }
+            let texts = |extents: &[Dim]| -> Vec<String> {
+                extents.iter().map(|d| self.resolver.p.arena.display(*d)).collect()
+            };
+            let view = view_that_fits(&texts(from), &texts(&own));
+            let view = view.map_or(String::new(), |view| format!("{view}; or "));
             if from.len() != own.len() {
-                return self.refuse(help);
+                return self.refuse(&format!("{view}{help}"));
             }
             for (mine, theirs) in own.iter_mut().zip(*from) {
                 let is_one = |d: Dim| d == Dim::Const(1);
                 if is_one(*mine) && self.wanted.is_none() {
                     *mine = *theirs;
                 } else if !is_one(*theirs) && !self.resolver.is_equal(*mine, *theirs) {
-                    return self
-                        .refuse(&format!("{}{help}", self.resolver.state_equal(*mine, *theirs)));
+                    let state = self.resolver.state_equal(*mine, *theirs);
+                    return self.refuse(&format!("{view}{state}{help}"));
                 }
             }
         }

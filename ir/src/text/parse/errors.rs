@@ -162,7 +162,7 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
         found.span,
         format!("expected {wanted}, found {}", found.words),
     )
-    .label(format!("expected {wanted}"));
+    .label("not expected here");
     let as_is = |help| (help, None);
     let mended = mended(text, base, at, &rules, in_body);
     let d = match &mended {
@@ -173,6 +173,17 @@ pub(super) fn syntax(text: &str, base: usize, error: Error<Rule>, in_body: bool)
             "`//` begins a comment in the middle of an expression",
         )
         .label("the parser ignores the text after it"),
+        // The edit replaces text of another language.
+        Some((help, edit)) if edit.span.start < edit.span.end && !help.starts_with("name") => {
+            let written = text[edit.span.start as usize..edit.span.end as usize].trim();
+            let line = short(written.lines().next().unwrap_or(""));
+            Diagnostic::new(
+                Code::Syntax,
+                edit.span,
+                format!("`{line}` is not written so in carbyne"),
+            )
+            .label("syntax of another language")
+        }
         _ => d,
     };
     let mended = mended.map(|(help, edit)| (help, Some(edit)));
