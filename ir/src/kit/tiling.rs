@@ -1,8 +1,10 @@
-//! [`Tiling`], the right operand of composition, division and product: one layout for the whole
-//! operand, or one for each mode.
+//! [`Tiling`]: the tiler that a law passes to the library under test, as the right operand of
+//! composition, division and product. It is one layout for the whole left operand, or one tiling
+//! for each of its first modes. Unlike the `Tiler` of this crate it holds layouts of the tested
+//! library.
 //!
-//! Invariant: a tiling has at most as many modes as its operand. Division and product leave further
-//! modes unchanged; composition may drop them.
+//! Invariant: a tiling has at most as many modes as the left operand. Division and product must
+//! leave further modes unchanged; a library's composition may drop them.
 
 use super::answer::Answer;
 use std::fmt;

@@ -1,10 +1,11 @@
 //! Stores for each granule of memory (see [`super::race`]) the last read, or the last accumulation,
-//! by every agent: a warp, or the collective of a block (see [`super::clock`]). The race detector
+//! by each warp and by the collective of the block: the statements that several warps execute
+//! together without an assignment of elements to threads (see [`super::clock`]). The race detector
 //! compares later accesses with it.
 //!
 //! A warp has one entry for all of its lanes. The entry has a separate time for each lane if lanes
-//! accessed the granule at different times of the warp, and the later ones did not come after the
-//! earlier ones. Granules with equal entries share one record.
+//! accessed the granule at different times of the warp, and no synchronization orders these
+//! accesses. Granules with equal entries share one record.
 
 use super::clash::Clash;
 use super::clock::{LANES, MANY, Proxy, Who};

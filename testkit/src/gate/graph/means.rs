@@ -1,6 +1,6 @@
-//! Writes `means` blocks on whole tensors. The writer knows a range of the elements of every tensor
-//! and keeps it small, so that no number becomes infinite or NaN. Such results of two algorithms
-//! could not be compared.
+//! Writes the `means` block of a [`Graph`]. The writer tracks the least and the greatest value that
+//! the elements of each tensor can have, and limits large values by `tanh`. So no number becomes
+//! infinite or NaN, for which a kernel could not be compared with its meaning.
 
 use super::writer::{Writer, entry};
 use super::{Graph, Node};

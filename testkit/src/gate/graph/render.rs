@@ -1,5 +1,5 @@
-//! Writes a description as a program of one kernel without a body, with the architecture and the
-//! inputs of its test.
+//! Writes a [`Graph`] as the text of one kernel without a body. Beside the text it returns the
+//! architecture and the inputs for which the gate tests the kernel.
 
 use super::means::Means;
 use super::writer::{Writer, entry};
