@@ -122,7 +122,8 @@ impl fmt::Display for Report<'_> {
         f.write_str(&sanitize(&self.coded.message))?;
         let code = self.coded.code;
         let of_machine = code.as_str().starts_with('R') || code == Code::NoNvrtc;
-        if !self.shows_source() && !(of_machine && self.coded.span.is_nowhere()) {
+        let is_nowhere = of_machine && self.coded.span.is_nowhere();
+        if !(self.shows_source() || is_nowhere) {
             let (line, column) = self.coded.span.line_col(&self.source.text);
             let at = match self.source.text.is_empty() || self.coded.span.is_nowhere() {
                 true => String::new(),

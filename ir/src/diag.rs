@@ -308,7 +308,7 @@ codes! {
     Stages = "D0312"
         "The copies of a loop with `stages=` do not run ahead, or not as far as stated.",
     Role = "D0313"
-        "A role waits for a tile that none fills, fills one that none reads, or uses another's tensor.",
+        "A role waits for an unfilled tile, fills an unread one, or uses a tensor of another role.",
     Unstated = "D0314" "A faster kernel needs a fact about symbols that is not stated.",
     Calls = "D0315"
         "A kernel has both a function call of ptxas and a `wgmma` with a factor in registers.",

@@ -90,10 +90,14 @@ impl Unmet {
             0 => format!("phase {phase} lacks {arrivals}"),
             1.. if self.arrivals == 0 => format!("phase {phase} lacks {bytes} bytes"),
             1.. => format!("phase {phase} lacks {arrivals} and {bytes} bytes"),
-            _ => format!(
-                "phase {phase} lacks {arrivals}, and has {} bytes more than it expects",
-                bytes.unsigned_abs()
-            ),
+            _ => {
+                let lacks = match self.arrivals {
+                    0 => String::new(),
+                    _ => format!("lacks {arrivals}, and "),
+                };
+                let more = bytes.unsigned_abs();
+                format!("phase {phase} {lacks}has {more} bytes more than it expects")
+            }
         }
     }
 

@@ -87,7 +87,7 @@ fn faults_of_barriers() {
     let right = hand_on(arrive, wait);
     run(&right, Arch::Sm90a).unwrap_or_else(|e| panic!("{e}: {}", e.label));
     let with = |from: &str, to: &str| right.replace(from, to);
-    fails(&with("init(%full, 32)", "init(%full, 33)"), Code::UnmetWait, "1 arrivals and 0 bytes");
+    fails(&with("init(%full, 32)", "init(%full, 33)"), Code::UnmetWait, "lacks 1 of 33 arrivals");
     let by_lane = with("mbarrier.arrive(%full)", "mbarrier.arrive(%full, @lane)");
     fails(&by_lane, Code::NoSync, "count from 1 to 1048575");
     fails(
@@ -138,7 +138,7 @@ Move @swap <<<#grid, #cta>>> (%in) -> (%out) {{
     let half = both("cluster.arrive", "if (@t < 32) { cluster.wait } else { cluster.wait }");
     run(&half, Arch::Sm90).unwrap_or_else(|e| panic!("{e}"));
     let never = both("if (@t < 32) { cluster.arrive cluster.wait }", "barrier");
-    fails(&never, Code::UnmetWait, "32 arrivals");
+    fails(&never, Code::UnmetWait, "lacks 32 of 64 arrivals");
     let lanes = both("if (@t < 8) { cluster.arrive }", "");
     fails(&lanes, Code::Deadlock, "24 threads");
 }
@@ -246,15 +246,11 @@ fn boxes_at_an_edge_read_zeros_and_write_nothing_outside() {
 fn bytes_of_boxes_are_counted_and_seen_after_the_wait() {
     let (expect, wait) = ("mbarrier.expect(%full, 1024)", "mbarrier.wait(%full, 0)");
     // The box has 1024 bytes, independently of the elements outside of the tensor.
-    fails(
-        &corner("mbarrier.expect(%full, 1040)", wait),
-        Code::UnmetWait,
-        "0 arrivals and 16 bytes",
-    );
+    fails(&corner("mbarrier.expect(%full, 1040)", wait), Code::UnmetWait, "lacks 16 bytes");
     fails(
         &corner("mbarrier.expect(%full, 512)", wait),
         Code::UnmetWait,
-        "512 bytes arrived without an expect",
+        "has 512 bytes more than it expects",
     );
     fails(&corner("", wait), Code::UnmetWait, "lacks 1 of 1 arrival, and has 1024 bytes more");
     fails(&corner(expect, "barrier"), Code::Uninitialized, "is pending");
@@ -327,7 +323,7 @@ fn misuse_by_other_blocks_is_named() {
     let both = "multicast=3 atom=cp.async.bulk.shared.global.multicast";
     let own = "atom=cp.async.bulk.shared.global";
     let arrive = "mbarrier.arrive(%empty.peer(p))";
-    fails(&shared_tile(own, arrive), Code::UnmetWait, "256 bytes are missing");
+    fails(&shared_tile(own, arrive), Code::UnmetWait, "256 bytes");
     fails(
         &shared_tile(both, "mbarrier.arrive(%empty.peer(1), 3)"),
         Code::BarrierMisuse,

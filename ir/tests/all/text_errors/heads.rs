@@ -8,7 +8,8 @@ fn loops_and_branches() {
     check(
         "for (k = 0; k <= 8; k += 1) { barrier }",
         expect![[r#"
-            P0001 2:15 "<=" expected `<`, found `<=`
+            P0001 2:1 "for (k = 0; k <= 8; k +=" `for (k = 0; k <= 8; k += 1)` is not written so in
+                carbyne
               help: write the loop as `for (k = 0; k < 8 + 1; k += 1)`
         "#]],
     );
@@ -47,7 +48,8 @@ fn loops_and_branches() {
     check(
         "for (k = 0; k < 8; k++) {\n  barrier\n}\nlet = 3",
         expect![[r#"
-            P0001 2:21 "+" expected `+=`, found `+`
+            P0001 2:1 "for (k = 0; k < 8; k++)" `for (k = 0; k < 8; k++)` is not written so in
+                carbyne
               help: write the loop as `for (k = 0; k < 8; k += 1)`
             P0001 5:5 "=" expected a name, found `=`
               help: write constants as `let M = 256, N = 2 * M`

@@ -50,7 +50,7 @@ fn types_and_views() {
     check(
         "%A:[8,8:1,8].f16",
         expect![[r#"
-            P0001 2:8 ":" expected an operator, `]` or `,`, found `:`
+            P0001 2:4 "[8,8:1,8]" `[8,8:1,8]` is not written so in carbyne
               help: write shape and strides as tuples, `[(8,8):(1,8)]`
         "#]],
     );
