@@ -13,11 +13,16 @@ use crate::plan::{
 use crate::state::{PAGE, Page, Pages, Value, Written};
 use carbyne_ir::ast::AccumulateOp;
 use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::program::{BufferId, Spec};
 use carbyne_ir::scalar::Scalar;
+use carbyne_ir::span::Span;
 use std::collections::BTreeMap;
 
 /// The largest number of stored pages of all blocks together.
 pub(crate) const MAX_PAGES: usize = 1 << 19;
+
+/// The most statements that an error shows.
+const MOST_SHOWN: usize = 3;
 
 /// The writes of all blocks, and the reads of elements that the reader did not write.
 pub(crate) struct Grid {
@@ -163,22 +168,39 @@ impl Grid {
                         continue;
                     }
                     let name = global.names.element(at);
-                    let span = p.specs[kernel.spec].span;
-                    return Err(Box::new(
-                        Diagnostic::new(
-                            Code::WrongElement,
-                            span,
-                            format!(
-                                "{name} is written, but is not an element of an output of this spec"
-                            ),
-                        )
-                        .label(format!("block {} writes it", page.writers[e]))
-                        .help("add it to the outputs, or correct the statement that writes it"),
-                    ));
+                    let message = format!(
+                        "{name} is written, but is not an element of an output of this spec"
+                    );
+                    let mut d =
+                        Diagnostic::new(Code::WrongElement, p.specs[kernel.spec].span, message)
+                            .label(format!("block {} writes it", page.writers[e]))
+                            .help(
+                                "correct the index of the statement that writes it, or add the \
+                                 element to the outputs",
+                            );
+                    for statement in self.writes(kernel, global.buffer).take(MOST_SHOWN) {
+                        let tensor = &p.buffers[global.buffer].name;
+                        d = d.related(statement, format!("writes elements of `%{tensor}`"));
+                    }
+                    return Err(Box::new(d));
                 }
             }
         }
         Ok(())
+    }
+
+    /// The leaves of the kernel that write elements of a tensor.
+    fn writes<'p>(
+        &self,
+        kernel: &'p Kernel<'_>,
+        buffer: BufferId,
+    ) -> impl Iterator<Item = Span> + 'p {
+        let p = kernel.program;
+        let leaves = p.walk_body(kernel.spec).specs().map(|id| &p.specs[id]);
+        let writes = move |s: &&Spec| {
+            s.body.is_none() && s.outputs.iter().any(|t| p.tensors[*t].buffer == buffer)
+        };
+        leaves.filter(writes).map(|s| s.span)
     }
 
     /// The number of written elements of the tensor that an output belongs to.

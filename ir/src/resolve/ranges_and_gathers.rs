@@ -416,7 +416,11 @@ impl Resolver {
                 name,
                 format!("`%{}` has {}; an index has at most one", of.name, count(rank, "mode")),
                 "used as an index",
-                "index it down to one mode",
+                &format!(
+                    "write indices for all modes but one, such as `%{}[{}_]`",
+                    of.name,
+                    "0, ".repeat(rank - 1)
+                ),
             );
         }
         Ok(())
