@@ -175,8 +175,8 @@ impl Grid {
                         Diagnostic::new(Code::WrongElement, p.specs[kernel.spec].span, message)
                             .label(format!("block {} writes it", page.writers[e]))
                             .help(
-                                "correct the index of the statement that writes it, or add the \
-                                 element to the outputs",
+                                "remove the statement that writes it, or correct its index; or \
+                                 list the tensor among the outputs",
                             );
                     for statement in self.writes(kernel, global.buffer).take(MOST_SHOWN) {
                         let tensor = &p.buffers[global.buffer].name;

@@ -262,10 +262,15 @@ fn check_with(
                 "its blocks take too many different control paths",
                 "check a smaller grid of the same form",
             ),
+            Unwalked::Unknown if !p.symbols.is_empty() && symbols.is_empty() => (
+                "the control path of a block depends on symbols",
+                "write numbers in place of the symbols, such as `let K = 4096` for `sym K`; or \
+                 simulate the sizes of your launch by `carbyne simulate FILE --sym K=4096`",
+            ),
             Unwalked::Unknown => (
-                "the control path of a block depends on an unknown value",
+                "the control path of a block depends on data",
                 "run `carbyne simulate`, which finds races for given data; to prove the order, \
-                 make conditions and bounds of loops independent of data, and give symbols values",
+                 make conditions and bounds of loops independent of data",
             ),
         };
         pairs.undecided(0, what, help);

@@ -106,14 +106,19 @@ impl Verifier<'_> {
         }
         // The hardware makes clusters of neighboring blocks.
         if let [_, .., cluster] = &blocks.levels[..]
-            && !cluster.to_fixed().is_some_and(|l| l.is_bijective_onto(l.size()))
+            && let cluster = cluster.to_fixed()
+            && !cluster.as_ref().is_some_and(|l| l.is_bijective_onto(l.size()))
         {
+            let numbers = cluster.filter(|l| l.size() <= 8).map_or(String::new(), |l| {
+                let all: Vec<String> = (0..l.size()).map(|i| l.at(i).to_string()).collect();
+                format!(": the first one has blocks {}", all.join(", "))
+            });
             self.error(
                 Code::ExecConfig,
                 spec.span,
-                "the blocks of a cluster are not neighbors",
-                "number them consecutively: `[(m,n):(2,2*m)].[(2,1):(1,2)].block`, or use a tile \
-                 of 2:1",
+                format!("the blocks of a cluster are not neighbors{numbers}"),
+                "give the blocks of a cluster consecutive numbers: take the tile along the mode of \
+                 stride 1, or declare the grid with stride 1 in the mode of the tile",
             );
         }
     }

@@ -246,8 +246,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             let help = match own {
                 true => "change the parity, or let the threads arrive before they wait".to_owned(),
                 false => format!(
-                    "change the parity of this wait or of the one in line {line}, or let the \
-                     threads arrive before they wait"
+                    "let a thread arrive on the mbarrier that line {line} waits for, change the \
+                     parity of one of both waits, or let the threads arrive before they wait"
                 ),
             };
             (none, arrival.map(|(at, label, _)| (at, label)), help)
