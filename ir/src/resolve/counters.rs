@@ -250,7 +250,8 @@ pub(super) fn find_sources(p: &mut Program) {
     for (counter, vars) in steps {
         used.entry(counter).or_default().extend(vars);
     }
-    // A counter also depends on the sources of other counters that its steps use.
+    // A counter also depends on the sources of other counters that its steps use, and on the first
+    // values of loop variables.
     for counter in used.keys().copied().collect::<Vec<_>>() {
         let (mut seen, mut todo) = (HashSet::new(), vec![counter]);
         let mut sources = vec![];
@@ -263,7 +264,10 @@ pub(super) fn find_sources(p: &mut Program) {
                     todo.push(*id);
                     todo.extend(used.get(id).into_iter().flatten());
                 }
-                _ => sources.push(next),
+                _ => {
+                    sources.push(next);
+                    todo.extend(p.starts.get(&next).into_iter().flat_map(|d| p.vars_in(*d)));
+                }
             }
         }
         sources.sort_unstable();

@@ -44,6 +44,16 @@ pub(super) fn no_counter(kernel: &Kernel<'_>, site: u32, value: i64) -> Box<Diag
     )
 }
 
+/// A loop with further conditions that does not end within the budget.
+pub(super) fn too_many_steps(kernel: &Kernel<'_>, site: u32, most: u64) -> Box<Diagnostic> {
+    let (span, text) = (kernel.sites[site as usize].span, "the loop takes too long to simulate");
+    Box::new(
+        Diagnostic::new(Code::StepBudget, span, text)
+            .label(format!("its block takes more than {most} steps, its part of the budget"))
+            .help("raise `--budget`, run fewer blocks by `--blocks`, or choose smaller sizes"),
+    )
+}
+
 /// A barrier at which some threads never arrive.
 pub(super) fn deadlock(kernel: &Kernel<'_>, site: u32, absent: &Mask) -> Box<Diagnostic> {
     let first = absent.threads().next().unwrap_or(0);
