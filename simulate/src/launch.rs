@@ -687,12 +687,7 @@ impl Ran {
                     self.counts.merge(&finished.counts);
                     self.grid.add(kernel, *block, finished)?;
                     if self.grid.n_pages > MAX_PAGES {
-                        let span = kernel.program.specs[kernel.spec].span;
-                        let text = "the blocks write more elements than the simulator can store";
-                        return Err(Box::new(
-                            Diagnostic::new(Code::TooLarge, span, text)
-                                .help("run fewer blocks: `--blocks`"),
-                        ));
+                        return Err(too_much_written(kernel, "run fewer blocks: `--blocks`"));
                     }
                 }
                 self.idle += idle;
@@ -708,6 +703,13 @@ impl Ran {
         }
         Ok(())
     }
+}
+
+/// The error for results that exceed the memory of the simulator.
+fn too_much_written(kernel: &Kernel<'_>, help: &str) -> Box<Diagnostic> {
+    let span = kernel.program.specs[kernel.spec].span;
+    let text = "the blocks write more elements than the simulator can store";
+    Box::new(Diagnostic::new(Code::TooLarge, span, text).help(help))
 }
 
 /// The number of clusters that may replace the clusters of a sample that find no work: some for
@@ -921,26 +923,36 @@ fn evenly_chosen(
             .help("raise `--budget`, or choose smaller sizes"),
         ));
     }
-    if whole && steps.saturating_mul(kernel.n_blocks.unsigned_abs()) > options.budget {
-        let all = steps.saturating_mul(kernel.n_blocks.unsigned_abs());
-        let text = "a later kernel reads the output of this kernel, and running all blocks of this \
-                    kernel takes too long";
+    let all = steps.saturating_mul(kernel.n_blocks.unsigned_abs());
+    if (whole || options.all_blocks) && all > options.budget {
+        let (text, help) = match whole {
+            true => (
+                "a later kernel reads the output of this kernel, and running all blocks of this \
+                 kernel takes too long",
+                "raise `--budget`, choose smaller sizes, or state the meaning of this kernel with \
+                 `means { .. }`: then a sample of blocks is enough",
+            ),
+            false => (
+                "running all blocks of this kernel takes too long",
+                "raise `--budget`, or choose smaller sizes",
+            ),
+        };
         return Err(Box::new(
             Diagnostic::new(Code::StepBudget, span, text)
                 .label(format!("up to {all} steps, the budget is {}", options.budget))
-                .help(
-                    "raise `--budget`, choose smaller sizes, or state the meaning of this kernel \
-                     with `means { .. }`: then a sample of blocks is enough",
-                ),
+                .help(help),
         ));
     }
     let size = kernel.cluster as u64;
     let fits = options.budget / steps.max(1) / size;
     let n_blocks = kernel.n_blocks.unsigned_abs() / size;
     let kept = sample_that_can_be_kept(kernel, kernel.n_blocks.unsigned_abs()) / size;
+    if options.all_blocks && kept < n_blocks {
+        return Err(too_much_written(kernel, "choose smaller sizes"));
+    }
     let of_sample = options.sample.map_or(u64::MAX, |sample| sample / steps.max(1) / size);
     let most = match options.blocks {
-        _ if whole => n_blocks,
+        _ if whole || options.all_blocks => n_blocks,
         Some(blocks) => blocks.div_ceil(size),
         None => kept.min(of_sample),
     };

@@ -40,7 +40,7 @@ pub(super) fn no_counter(kernel: &Kernel<'_>, site: u32, value: i64) -> Box<Diag
     Box::new(
         Diagnostic::new(Code::SimOutOfBounds, span, format!("the counter would be {value}"))
             .label(format!("a counter has values from 0 to {MAX_COUNTER}"))
-            .help("count in steps, and compute larger numbers from the counter"),
+            .help("count in smaller steps, and compute larger numbers from the counter"),
     )
 }
 

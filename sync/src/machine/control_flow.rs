@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::expr::Ex;
+use carbyne_ir::limits::MAX_COUNTER;
 use carbyne_ir::program::Condition;
 
 impl<'p, 'a> Machine<'p, 'a> {
@@ -51,6 +52,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             }
             StmtKind::Element { .. } => {}
             StmtKind::Step { counter, var, value } => {
+                self.stays_in_range(lockstep, *value, site)?;
                 // A declaration gives no thread an earlier value.
                 let threads = if counter == var { lockstep.holders() } else { mask };
                 let value = self.exprs.ready(*value);
@@ -82,6 +84,23 @@ impl<'p, 'a> Machine<'p, 'a> {
         }
         lockstep.advance();
         Ok(Step::On)
+    }
+
+    /// Refuses a value of a counter above the limit.
+    fn stays_in_range(&mut self, lockstep: &Lockstep<'p>, dim: Dim, site: u32) -> Goes<()> {
+        let mask = lockstep.mask();
+        let value = self.exprs.value(dim, &lockstep.env);
+        let most = (Dim::Const(MAX_COUNTER), &Value::Same(MAX_COUNTER));
+        let within = self.holding(&lockstep.env, &mask, (dim, &value), CmpOp::Le, most);
+        let beyond = within.map(|within| mask.without(&within));
+        let Some(first) = beyond.and_then(|beyond| beyond.threads().next()) else { return Ok(()) };
+        self.at.put(&lockstep.env, &Mask::of(first));
+        let what = format!("the counter would be {}", value.of(first));
+        let help = format!(
+            "a counter has values from 0 to {MAX_COUNTER}: count in smaller steps, and compute \
+             larger numbers from the counter"
+        );
+        self.stop(site, None, &what, &help)
     }
 
     /// Gives a variable a value, for some of the threads that hold it.
