@@ -129,7 +129,7 @@ fn registers_are_fenced_in_their_scope() {
 /// Registers are fenced in front of a loop with asynchronous MatMuls that may have no iteration.
 #[test]
 fn registers_are_fenced_before_a_loop_that_may_be_passed_by() {
-    let text = include_str!("../../../cli/tests/filetests/sync/t0801_after.cby");
+    let text = include_str!("../../../cli/tests/filetests/sync/t0801_register_after.cby");
     let fenced = |text: &str| {
         let source = support::kernel(text, Arch::Sm90a).source;
         let (before, _) = source.rsplit_once("for (int k = 0; k < 5").expect("it is printed");
