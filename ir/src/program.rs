@@ -811,7 +811,7 @@ impl Program {
                 continue;
             }
             match self.arena.node(id) {
-                // In one iteration, threads differ in a loop variable as they do in its first value.
+                // In an iteration, threads differ in a loop variable as in its first value.
                 Node::Var(var) => todo.push(self.unfolded(*self.starts.get(&var)?).ok()?),
                 // Add up the terms that depend on the thread only: their sum may agree where the
                 // single terms do not.

@@ -111,8 +111,8 @@ fn named(operation: &Checked, mut failure: Failure) -> Failure {
         let others: Vec<String> = others.iter().map(usize::to_string).collect();
         for d in list.iter_mut().filter(|d| d.code == Code::NoStrategy) {
             d.help = Some(format!(
-                "the K axes {} and {last} are not contiguous in in0 and in1, which strategies seldom \
-                 take: lower the operation by `--level tile`",
+                "the K axes {} and {last} are not contiguous in in0 and in1, which strategies \
+                 seldom take: lower the operation by `--level tile`",
                 others.join(", ")
             ));
         }
