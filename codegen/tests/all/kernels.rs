@@ -133,7 +133,8 @@ fn registers_are_fenced_before_a_loop_that_may_be_passed_by() {
     let fenced = |text: &str| {
         let source = support::kernel(text, Arch::Sm90a).source;
         let (before, _) = source.rsplit_once("for (int k = 0; k < 5").expect("it is printed");
-        before.trim_end().ends_with("fence_registers<32>(c);")
+        let (_, between) = before.rsplit_once('}').expect("a loop stands before it");
+        between.contains("fence_registers<32>(c);")
     };
     let head = "for (k = 0; k < 5; k += 1) {\n      mbarrier.wait(%full";
     assert!(text.contains(head) && !fenced(text));
