@@ -7,8 +7,9 @@
 //! steps takes a predictable time. Nothing is measured at run time: the number of steps of a
 //! program is always the same.
 //!
-//! A loop with further conditions may end long before its bound. If the bound exceeds the budget
-//! because of such loops, their iterations are counted when they run ([`Counted`]).
+//! A loop with further conditions, or with counters in its bounds, may end long before its bound.
+//! If the bound exceeds the budget because of such loops, their iterations are counted when they
+//! run ([`Counted`]).
 //!
 //! Invariant: the bound saturates, and every iteration counts at least one step, so no loop exceeds
 //! the bound.
@@ -41,8 +42,8 @@ pub(crate) fn block_steps(kernel: &Kernel<'_>, check: bool, drawn: bool) -> u64 
     all.nodes(&kernel.body).saturating_add(setting_up(kernel))
 }
 
-/// The steps of a block of which the iterations of loops with further conditions are counted when
-/// they run.
+/// The steps of a block of which the iterations of loops that may end early are counted when they
+/// run.
 pub(crate) struct Counted {
     /// The steps of all other statements.
     pub(crate) fixed: u64,
@@ -60,8 +61,8 @@ impl Counted {
         let mut todo: Vec<&Node> = kernel.body.iter().collect();
         while let Some(node) = todo.pop() {
             match node {
-                Node::For { also, site, body, .. } => {
-                    if !also.is_empty() {
+                Node::For { ends_early, site, body, .. } => {
+                    if *ends_early {
                         turns.insert(*site, all.turn(node));
                     }
                     todo.extend(body);
@@ -98,8 +99,8 @@ struct Who<'k> {
     warps: u64,
     /// Whether warps may be at different statements.
     apart: bool,
-    /// Whether loops with further conditions have no iterations, because these are counted when
-    /// they run.
+    /// Whether loops that may end early have no iterations, because these are counted when they
+    /// run.
     counts: bool,
 }
 
@@ -144,11 +145,11 @@ impl<'k> Who<'k> {
                 let inside = self.of(*threads, *blocking);
                 inside.nodes(body).saturating_add(compared).saturating_add(inside.statement() + 4)
             }
-            Node::For { start, end, also, trips, .. } => {
+            Node::For { start, end, also, trips, ends_early, .. } => {
                 let same = is_same(start, end, also);
                 let each = if same { 0 } else { self.threads };
                 let enter = each * 2 + if same { 0 } else { self.kernel.n_threads as u64 / 8 };
-                let trips = if self.counts && !also.is_empty() { 0 } else { *trips };
+                let trips = if self.counts && *ends_early { 0 } else { *trips };
                 self.turn(node).saturating_mul(trips).saturating_add(enter + 1)
             }
             Node::If { cond, blocking, then, otherwise, .. } => {
