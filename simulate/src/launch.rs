@@ -826,7 +826,7 @@ pub(crate) fn begin_again(memory: &mut Memory, kernel: &Kernel<'_>, between: &Be
 /// The blocks to run, how they run, and an upper bound of the steps of a block, including its
 /// share of the comparison of the kernel's outputs.
 ///
-/// If only loops with further conditions make the bound exceed the budget, the steps of the first
+/// If only loops that may end early make the bound exceed the budget, the steps of the first
 /// cluster are counted instead. All blocks together then take at most a few times the budget.
 ///
 /// # Errors

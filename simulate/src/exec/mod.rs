@@ -81,7 +81,7 @@ pub(crate) struct Counts {
     pub(crate) skipped: BTreeSet<u32>,
     /// The statements in which several threads wrote an equal value to one element.
     pub(crate) repeated: BTreeSet<u32>,
-    /// The steps in iterations of loops with further conditions, if they are counted.
+    /// The steps in iterations of loops that may end early, if they are counted.
     pub steps: u64,
     /// The counts of each leaf.
     pub leaves: Vec<LeafCount>,
@@ -303,8 +303,8 @@ pub(crate) struct Mode {
     pub shadows: bool,
     /// Whether the distance between results and shadows is measured at every statement.
     pub statements: bool,
-    /// The most steps of a block in iterations of loops with further conditions; none if the bound
-    /// of the block's steps is within the budget.
+    /// The most steps of a block in iterations of loops that may end early; none if the bound of the
+    /// block's steps is within the budget.
     pub most: Option<u64>,
 }
 
