@@ -303,8 +303,8 @@ pub(crate) struct Mode {
     pub shadows: bool,
     /// Whether the distance between results and shadows is measured at every statement.
     pub statements: bool,
-    /// The most steps of a block in iterations of loops that may end early; none if the bound of the
-    /// block's steps is within the budget.
+    /// The most steps of a block in iterations of loops that may end early; none if the bound of
+    /// the block's steps is within the budget.
     pub most: Option<u64>,
 }
 
