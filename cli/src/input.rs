@@ -25,18 +25,40 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 
 /// Reads the text at `path`; `-` is standard input.
 pub(crate) fn read(path: &Path, io: &mut Io<'_>) -> Result<Source, Failure> {
+    let (file, bytes) = bytes_at(path, io)?;
+    Ok(with_imports(text(file.display().to_string(), bytes)?, &file, io))
+}
+
+/// Reads the text at `path` for a reader with an error of its own for a text that is too long: one
+/// byte more than [`MAX_TEXT_BYTES`] stays of such a text.
+pub(crate) fn read_whole(path: &Path, io: &mut Io<'_>) -> Result<Source, Failure> {
+    let (file, bytes) = bytes_at(path, io)?;
+    let name = file.display().to_string();
+    match bytes.len() > MAX_TEXT_BYTES {
+        true => {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            Ok(Source { name, text, ..Source::default() })
+        }
+        false => text(name, bytes),
+    }
+}
+
+/// The path of a text in messages, and its bytes.
+fn bytes_at(path: &Path, io: &mut Io<'_>) -> Result<(PathBuf, Vec<u8>), Failure> {
     if is_stdin(path) {
         let bytes = bounded(&mut io.stdin)
             .map_err(|e| Failure::usage(format!("standard input cannot be read: {e}")))?;
-        let file = io.stdin_file.clone().unwrap_or_else(|| "<stdin>".into());
-        let source = text(file.display().to_string(), bytes)?;
-        return Ok(with_imports(source, &file, io));
+        return Ok((io.stdin_file.clone().unwrap_or_else(|| "<stdin>".into()), bytes));
     }
-    Ok(with_imports(file(path)?, path, io))
+    Ok((path.to_owned(), bytes_of(path)?))
 }
 
 /// Reads a file.
 pub(crate) fn file(path: &Path) -> Result<Source, Failure> {
+    text(path.display().to_string(), bytes_of(path)?)
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, Failure> {
     let name = path.display().to_string();
     let refused = |what: String| {
         Failure::usage_help(
@@ -47,8 +69,7 @@ pub(crate) fn file(path: &Path) -> Result<Source, Failure> {
     if path.is_dir() {
         return Err(refused("it is a directory".to_owned()));
     }
-    let bytes = open(path).and_then(|f| bounded(&mut { f })).map_err(|e| refused(reason(&e)))?;
-    text(name, bytes)
+    open(path).and_then(|f| bounded(&mut { f })).map_err(|e| refused(reason(&e)))
 }
 
 /// Adds the sub-specs of imported files to a module. `file` is the file of the module's text;

@@ -147,6 +147,8 @@ pub struct Program {
     /// which its values depend. They occur in the values of steps, and in the bounds and conditions
     /// that decide how often steps are executed.
     pub counters: HashMap<VarId, Vec<VarId>>,
+    /// The first value of each loop variable, if it is not constant.
+    pub starts: HashMap<VarId, Dim>,
 }
 
 /// The part that one operation of a view takes of a tensor whose layout is open. The layout that
@@ -758,8 +760,10 @@ impl Program {
                 Some(VarKind::Counter(id)) => {
                     todo.extend(self.counters.get(id).into_iter().flatten());
                 }
-                Some(VarKind::Block(_) | VarKind::Loop | VarKind::Element(_) | VarKind::Symbol)
-                | None => {}
+                Some(VarKind::Loop) => {
+                    todo.extend(self.starts.get(&var).into_iter().flat_map(|d| self.vars_in(*d)));
+                }
+                Some(VarKind::Block(_) | VarKind::Element(_) | VarKind::Symbol) | None => {}
             }
         }
         false
@@ -807,7 +811,8 @@ impl Program {
                 continue;
             }
             match self.arena.node(id) {
-                Node::Var(_) => return None,
+                // In an iteration, threads differ in a loop variable as in its first value.
+                Node::Var(var) => todo.push(self.unfolded(*self.starts.get(&var)?).ok()?),
                 // Add up the terms that depend on the thread only: their sum may agree where the
                 // single terms do not.
                 Node::Linear { terms, .. } => {

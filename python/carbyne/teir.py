@@ -56,7 +56,7 @@ class Violation:
 class Error(ValueError):
     """An operation has violations."""
 
-    #: Violations in the order of the specification. Later rules are checked only where the earlier ones hold.
+    #: Violations in the order of the specification.
     violations: tuple[Violation, ...]
 
     def __init__(self, text: str, violations: str) -> None:

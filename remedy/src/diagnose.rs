@@ -26,7 +26,14 @@ pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnost
         // If a wait is an error, its undecided fault is the reason for the error.
         let mut certain = report.faults.iter().filter(here).filter(|f| f.is_certain);
         let d = match fault.is_certain {
-            true => Diagnostic::new(Code::WrongSync, fault.place.span, fault.what.clone()),
+            true => {
+                let mut stmts = p.walk_body(kernel).stmts();
+                let is_step = stmts.any(|s| {
+                    s.node.same(fault.place.node) && matches!(s.kind, StmtKind::Step { .. })
+                });
+                let code = if is_step { Code::Counter } else { Code::WrongSync };
+                Diagnostic::new(code, fault.place.span, fault.what.clone())
+            }
             false if certain.next().is_some() => continue,
             false => Diagnostic::warning(
                 Code::Undecided,
@@ -103,13 +110,34 @@ fn undecided_sizes(report: &Report, p: &Program, kernel: SpecId, u: &Unfollowed)
     };
     let sizes: Vec<String> = p.symbols.iter().take(MOST_NAMED).map(value).collect();
     let more = if p.symbols.len() > MOST_NAMED { " .." } else { "" };
-    let text = "cannot decide the order of accesses for all sizes";
-    Diagnostic::warning(Code::Undecided, u.place.span, text).label(u.why.clone()).note(known).help(
-        format!(
+    let has_counters = p.walk_body(kernel).stmts().any(|s| match &s.kind {
+        StmtKind::Step { .. } => true,
+        StmtKind::For { also, .. } => !also.is_empty(),
+        _ => false,
+    });
+    let numbers = |symbol: &VarId| {
+        let name = p.arena.var_info(*symbol).name;
+        format!("`let {name} = {}`", values.get(symbol).map_or("..".to_owned(), i64::to_string))
+    };
+    let help = match has_counters {
+        true => {
+            let lets: Vec<String> = p.symbols.iter().take(MOST_NAMED).map(numbers).collect();
+            format!(
+                "a kernel with counters is proved for one launch: write numbers in place of \
+                 symbols, {}{more}",
+                lets.join(", ")
+            )
+        }
+        false => format!(
             "simulate the sizes of your launch: `carbyne simulate FILE --arch ARCH {}{more}`",
             sizes.join(" ")
         ),
-    )
+    };
+    let text = "cannot decide the order of accesses for all sizes";
+    Diagnostic::warning(Code::Undecided, u.place.span, text)
+        .label(u.why.clone())
+        .note(known)
+        .help(help)
 }
 
 /// `bulk copy of thread 3 reads %s`

@@ -19,8 +19,8 @@ use crate::kernel_results::{Oracle, Output, by_meaning, check_block, check_sums,
 use crate::num::decode;
 use crate::options::{Between, Options};
 use crate::plan::{
-    Checked, Inverse, Kernel, LeafSpec, RootSpec, Space, block_steps, live_registers, lower,
-    not_decomposed,
+    Checked, Counted, Inverse, Kernel, LeafSpec, RootSpec, Space, block_steps, live_registers,
+    lower, not_decomposed,
 };
 use crate::report::{
     KernelReport, LeafReport, OutputTensor, Outputs, Report, Rounding, Short, SpecReport,
@@ -427,12 +427,12 @@ fn run_kernel(
         report.by_meaning = true;
         return Ok(report);
     }
-    report.steps_per_block = steps(kernel, options);
     let whole = needed && kernel.root.is_none();
-    report.blocks_run = chosen_blocks(kernel, report.steps_per_block, options, whole)?;
+    let mut run = Run::new(kernel, buffers, options);
+    (report.blocks_run, run.mode, report.steps_per_block) =
+        chosen_blocks(kernel, &run.buffers, run.mode, options, whole)?;
     report.complete = report.blocks_run.len() as i64 == kernel.n_blocks;
     report.sampled = !report.complete && options.blocks.is_none();
-    let run = Run::new(kernel, buffers, options);
     let (mut counts, grid) = run.blocks(&mut report)?;
     run.check(&grid, &mut counts, &mut report)?;
     let mut written: Vec<Pages> = grid.into_written(report.complete).collect();
@@ -495,6 +495,7 @@ impl<'a> Run<'a> {
             schedule: options.schedule,
             shadows,
             statements: options.statements && shadows,
+            most: None,
         };
         Run { kernel, buffers, options, mode, root, outputs }
     }
@@ -543,7 +544,9 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let first = &chosen[..kernel.cluster.min(chosen.len())];
-        let drawn = Mode { schedule: Some(ANOTHER), check: false, shadows: false, ..mode };
+        // A cluster executes the same iterations under every schedule.
+        let (schedule, most) = (Some(ANOTHER), None);
+        let drawn = Mode { schedule, check: false, shadows: false, most, ..mode };
         execute(kernel, &self.buffers, first, drawn, |_, _| Ok(())).map(drop)
     }
 
@@ -684,12 +687,7 @@ impl Ran {
                     self.counts.merge(&finished.counts);
                     self.grid.add(kernel, *block, finished)?;
                     if self.grid.n_pages > MAX_PAGES {
-                        let span = kernel.program.specs[kernel.spec].span;
-                        let text = "the blocks write more elements than the simulator can store";
-                        return Err(Box::new(
-                            Diagnostic::new(Code::TooLarge, span, text)
-                                .help("run fewer blocks: `--blocks`"),
-                        ));
+                        return Err(too_much_written(kernel, "run fewer blocks: `--blocks`"));
                     }
                 }
                 self.idle += idle;
@@ -705,6 +703,13 @@ impl Ran {
         }
         Ok(())
     }
+}
+
+/// The error for results that exceed the memory of the simulator.
+fn too_much_written(kernel: &Kernel<'_>, help: &str) -> Box<Diagnostic> {
+    let span = kernel.program.specs[kernel.spec].span;
+    let text = "the blocks write more elements than the simulator can store";
+    Box::new(Diagnostic::new(Code::TooLarge, span, text).help(help))
 }
 
 /// The number of clusters that may replace the clusters of a sample that find no work: some for
@@ -818,13 +823,39 @@ pub(crate) fn begin_again(memory: &mut Memory, kernel: &Kernel<'_>, between: &Be
     }
 }
 
-/// An upper bound of the steps of a block, including its share of the comparison of the kernel's
-/// outputs.
-pub(crate) fn steps(kernel: &Kernel<'_>, options: &Options) -> u64 {
-    let steps = block_steps(kernel, options.check, options.schedule.is_some());
-    let Some(root) = kernel.root.as_ref().filter(|_| options.check) else { return steps };
-    let all = meaning_steps(kernel, root);
-    steps.saturating_add(all / kernel.n_blocks.unsigned_abs().max(1))
+/// The blocks to run, how they run, and an upper bound of the steps of a block, including its
+/// share of the comparison of the kernel's outputs.
+///
+/// If only loops that may end early make the bound exceed the budget, the steps of the first
+/// cluster are counted instead. All blocks together then take at most a few times the budget.
+///
+/// # Errors
+/// A block takes more steps than the budget. Errors of the first cluster.
+pub(crate) fn chosen_blocks(
+    kernel: &Kernel<'_>,
+    buffers: &[&GlobalMemory],
+    mode: Mode,
+    options: &Options,
+    whole: bool,
+) -> Checked<(Vec<i64>, Mode, u64)> {
+    let shared = match kernel.root.as_ref().filter(|_| mode.check) {
+        Some(root) => meaning_steps(kernel, root) / kernel.n_blocks.unsigned_abs().max(1),
+        None => 0,
+    };
+    let drawn = mode.schedule.is_some();
+    let bound = block_steps(kernel, mode.check, drawn).saturating_add(shared);
+    let counted = Counted::new(kernel, mode.check, drawn);
+    let fixed = counted.fixed.saturating_add(shared);
+    if bound <= options.budget || counted.turns.is_empty() || fixed > options.budget {
+        return Ok((evenly_chosen(kernel, bound, options, whole)?, mode, bound));
+    }
+    let first = run_cluster(kernel, buffers, 0, Mode { most: Some(options.budget), ..mode })?;
+    let took = first.iter().map(|block| block.counts.steps).fold(0, u64::saturating_add);
+    let took = took.div_ceil(kernel.cluster as u64);
+    let steps = fixed.saturating_add(took);
+    let blocks = evenly_chosen(kernel, steps.min(options.budget), options, whole)?;
+    let most = (options.budget / blocks.len().max(1) as u64).max(took.saturating_mul(4));
+    Ok((blocks, Mode { most: Some(most), ..mode }, steps))
 }
 
 /// The steps that an evaluation of the kernel's complete meaning takes.
@@ -873,7 +904,7 @@ fn writes(kernel: &Kernel<'_>, output: usize) -> bool {
 }
 
 /// The blocks to run: all, or a sample of complete clusters, spread evenly.
-pub(crate) fn chosen_blocks(
+fn evenly_chosen(
     kernel: &Kernel<'_>,
     steps: u64,
     options: &Options,
@@ -892,26 +923,36 @@ pub(crate) fn chosen_blocks(
             .help("raise `--budget`, or choose smaller sizes"),
         ));
     }
-    if whole && steps.saturating_mul(kernel.n_blocks.unsigned_abs()) > options.budget {
-        let all = steps.saturating_mul(kernel.n_blocks.unsigned_abs());
-        let text = "a later kernel reads the output of this kernel, and running all blocks of this \
-                    kernel takes too long";
+    let all = steps.saturating_mul(kernel.n_blocks.unsigned_abs());
+    if (whole || options.all_blocks) && all > options.budget {
+        let (text, help) = match whole {
+            true => (
+                "a later kernel reads the output of this kernel, and running all blocks of this \
+                 kernel takes too long",
+                "raise `--budget`, choose smaller sizes, or state the meaning of this kernel with \
+                 `means { .. }`: then a sample of blocks is enough",
+            ),
+            false => (
+                "running all blocks of this kernel takes too long",
+                "raise `--budget`, or choose smaller sizes",
+            ),
+        };
         return Err(Box::new(
             Diagnostic::new(Code::StepBudget, span, text)
                 .label(format!("up to {all} steps, the budget is {}", options.budget))
-                .help(
-                    "raise `--budget`, choose smaller sizes, or state the meaning of this kernel \
-                     with `means { .. }`: then a sample of blocks is enough",
-                ),
+                .help(help),
         ));
     }
     let size = kernel.cluster as u64;
     let fits = options.budget / steps.max(1) / size;
     let n_blocks = kernel.n_blocks.unsigned_abs() / size;
     let kept = sample_that_can_be_kept(kernel, kernel.n_blocks.unsigned_abs()) / size;
+    if options.all_blocks && kept < n_blocks {
+        return Err(too_much_written(kernel, "choose smaller sizes"));
+    }
     let of_sample = options.sample.map_or(u64::MAX, |sample| sample / steps.max(1) / size);
     let most = match options.blocks {
-        _ if whole => n_blocks,
+        _ if whole || options.all_blocks => n_blocks,
         Some(blocks) => blocks.div_ceil(size),
         None => kept.min(of_sample),
     };

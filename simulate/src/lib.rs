@@ -189,7 +189,8 @@
 //!
 //! # Limits
 //! Before a block runs, the simulator bounds its steps from the trip counts. A block over the
-//! budget is refused (`X0006`); of a grid over the budget, an evenly spread sample runs. Shared
+//! budget is refused (`X0006`); of a grid over the budget, an evenly spread sample runs. If only
+//! loops that may end early exceed the budget, their steps are counted when they run. Shared
 //! memory is limited to the maximum of a block of the architecture (`X0004`). Limited as well
 //! (`X0007`) are the stored elements of written memory, to about 32 million; pending asynchronous
 //! MatMuls of the warps of a block, to 4096 in total; and the elements of pending bulk copies, to a

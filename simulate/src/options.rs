@@ -25,6 +25,9 @@ pub struct Options {
     /// results of blocks that do not run, the meaning of the kernel supplies them; all blocks of a
     /// kernel without a meaning run.
     pub blocks: Option<u64>,
+    /// Whether all blocks of each kernel must run: if they exceed the budget or the memory of the
+    /// simulator, the kernel is refused before its first block (X0006, X0007).
+    pub all_blocks: bool,
     /// If `blocks` is none, the largest number of steps that the blocks of a kernel may take
     /// together, for example [`SECOND`].
     pub sample: Option<u64>,
@@ -82,6 +85,7 @@ impl Default for Options {
             arrays: BTreeMap::new(),
             symbols: BTreeMap::new(),
             blocks: None,
+            all_blocks: false,
             sample: None,
             budget: DEFAULT_BUDGET,
             check: true,

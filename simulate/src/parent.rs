@@ -13,7 +13,7 @@ use crate::denote::{Exact, SLACK, cover};
 use crate::exec::{Mode, Near, Numerics, elected_lane, value_text};
 use crate::kernel_results::{Oracle, offset};
 use crate::launch::{
-    Memory, begin_again, chosen_blocks, execute, meant, merge_into, reads, steps, symbols,
+    Memory, begin_again, chosen_blocks, execute, meant, merge_into, reads, symbols,
 };
 use crate::num::{decode, ulp};
 use crate::options::{Between, Options};
@@ -160,10 +160,15 @@ fn run(
     options: &Options,
     whole: bool,
 ) -> Checked<Vec<Pages>> {
-    let unchecked = Options { check: false, ..options.clone() };
-    let blocks = chosen_blocks(kernel, steps(kernel, &unchecked), options, whole)?;
-    let mode =
-        Mode { check: false, small_ints: false, schedule: None, shadows: true, statements: false };
+    let mode = Mode {
+        check: false,
+        small_ints: false,
+        schedule: None,
+        shadows: true,
+        statements: false,
+        most: None,
+    };
+    let (blocks, mode, _) = chosen_blocks(kernel, buffers, mode, options, whole)?;
     let (_, grid) = execute(kernel, buffers, &blocks, mode, |_, _| Ok(()))?;
     Ok(grid.into_written(blocks.len() as i64 == kernel.n_blocks).collect())
 }

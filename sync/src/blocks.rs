@@ -54,6 +54,8 @@ pub(crate) struct Walker<'p, 'a> {
     too_large: HashSet<usize>,
     /// For each buffer, whether no granule has been accessed twice.
     once: Vec<bool>,
+    /// The threads that execute the innermost body of a spec, by whose threads a counter is held.
+    holders: Mask,
     /// The number of enclosing loops that are left after one iteration although they may have more.
     cut: usize,
     /// Whether there are more statements than can be numbered.
@@ -132,6 +134,7 @@ impl<'p, 'a> Walker<'p, 'a> {
             meetings: vec![],
             too_large,
             once,
+            holders: Mask::default(),
             cut: 0,
             too_many: false,
             unsure: false,
@@ -186,6 +189,7 @@ impl<'p, 'a> Walker<'p, 'a> {
     fn block(&mut self, block: i64) -> Result<(), Unwalked> {
         let mut env = Env { block, loops: vec![] };
         let mask = Mask::first(self.exprs.n_threads);
+        self.holders = mask;
         self.stmts(self.differences.body, &mut env, &mask)
     }
 
@@ -252,12 +256,21 @@ impl<'p, 'a> Walker<'p, 'a> {
             StmtKind::Spec(id) => self.spec(*id, env, mask, self.plan.site(stmt)),
             StmtKind::Allocate(_)
             | StmtKind::Indices(_)
-            | StmtKind::Element { .. }
             | StmtKind::Barrier(_)
             | StmtKind::Sync(_) => Ok(()),
-            StmtKind::Step { counter, value, .. } => {
+            StmtKind::Element { var, tensor } => {
+                if self.exprs.is_held(*var)
+                    && let Some(value) = self.exprs.element(*tensor)
+                {
+                    let value = self.exprs.eval(&value, env);
+                    env.set_of(mask, &self.holders, *var, &value, Default::default());
+                }
+                Ok(())
+            }
+            StmtKind::Step { counter, var, value } => {
                 let value = self.exprs.value(*value, env);
-                env.set(*counter, value, Default::default());
+                let threads = if counter == var { self.holders } else { *mask };
+                env.set_of(&threads, &self.holders, *counter, &value, Default::default());
                 Ok(())
             }
         }
@@ -316,7 +329,10 @@ impl<'p, 'a> Walker<'p, 'a> {
             return Ok(());
         }
         if let Some(body) = &spec.body {
-            return self.stmts(body, env, &active);
+            let around = std::mem::replace(&mut self.holders, active);
+            let walked = self.stmts(body, env, &active);
+            self.holders = around;
+            return walked;
         }
         match self.plan.leaves.get(&id) {
             Some(leaf) if self.touching => self.leaf(leaf, env, &active, site),

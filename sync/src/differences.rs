@@ -43,9 +43,10 @@ impl<'p> Differences<'p> {
             out,
             counters: vec![],
             needed: HashSet::new(),
+            needs_all: false,
             bounds: HashMap::new(),
             loops: HashMap::new(),
-            trip_counts: &exprs.trip_counts,
+            exprs,
         };
         let mut walk = p.walk(body);
         while let Some(step) = walk.next() {
@@ -54,12 +55,13 @@ impl<'p> Differences<'p> {
             }
         }
         // A free trip count takes all of its values in every block.
-        let is_free = |d: &Dim| finder.trip_counts.is_number(*d);
+        let is_free = |d: &Dim| finder.exprs.trip_counts.is_number(*d);
         finder.out.deciding.values_mut().for_each(|all| all.retain(|d| !is_free(d)));
         finder.out.deciding.retain(|_, all| !all.is_empty());
-        let Finder { mut out, counters, needed, loops, .. } = finder;
+        let Finder { mut out, counters, needed, needs_all, loops, .. } = finder;
         out.loops = loops;
-        let alike = counters.iter().filter(|(_, turn)| !needed.contains(turn)).map(|(key, _)| *key);
+        let is_alike = |turn: &VarId| !needs_all && !needed.contains(turn);
+        let alike = counters.iter().filter(|(_, turn)| is_alike(turn)).map(|(key, _)| *key);
         out.alike = alike.collect();
         out
     }
@@ -94,12 +96,14 @@ struct Finder<'p, 'a> {
     counters: Vec<(StmtId, VarId)>,
     /// The iteration counters on which accesses to global memory depend.
     needed: HashSet<VarId>,
+    /// Whether such an access depends on a counter, which any loop may step.
+    needs_all: bool,
     /// For each statement, the expressions that decide how often and by which threads its body is
     /// executed.
     bounds: HashMap<StmtId, Vec<Dim>>,
     /// Loop variables as expressions of iteration counters.
     loops: HashMap<VarId, Dim>,
-    trip_counts: &'a TripCounts,
+    exprs: &'a Exprs<'p>,
 }
 
 /// The expressions that a statement depends on.
@@ -143,15 +147,10 @@ impl<'p, 'a> Finder<'p, 'a> {
     fn put(&self, dim: Dim) -> Option<Dim> {
         let is_open = |v: &VarId| {
             matches!(self.p.vars.get(v), Some(VarKind::Loop))
-                && self.trip_counts.variable(*v).is_none()
+                && self.exprs.trip_counts.variable(*v).is_none()
         };
-        let dim = put(self.p, self.trip_counts, &self.loops, dim)?;
+        let dim = put(self.p, &self.exprs.trip_counts, &self.loops, dim)?;
         (!self.p.vars_in(dim).iter().any(is_open)).then_some(dim)
-    }
-
-    fn has_counter(&self, dim: Dim) -> bool {
-        let is_counter = |v: &VarId| matches!(self.p.vars.get(v), Some(VarKind::Counter(_)));
-        self.p.vars_in(dim).iter().any(is_counter)
     }
 
     /// Whether an expression may differ between blocks.
@@ -162,7 +161,12 @@ impl<'p, 'a> Finder<'p, 'a> {
     /// `around` are the enclosing statements and the statement itself.
     fn stmt(&mut self, stmt: &'p Stmt, around: &[&'p Stmt]) {
         let mut reads = self.reads(stmt);
-        if matches!(stmt.kind, StmtKind::Step { .. }) {
+        let holds = match &stmt.kind {
+            StmtKind::Step { .. } => true,
+            StmtKind::Element { var, .. } => self.exprs.is_held(*var),
+            _ => false,
+        };
+        if holds {
             let around = || around.iter().map(|s| s.id);
             self.out.touches.extend(around());
             self.out.decides.extend(around());
@@ -190,11 +194,11 @@ impl<'p, 'a> Finder<'p, 'a> {
         let mut reads = Reads::default();
         match &stmt.kind {
             StmtKind::For { also, .. } => {
-                let Some((var, (start, end, step))) = self.trip_counts.bounds(stmt) else {
+                let Some((var, (start, end, step))) = self.exprs.trip_counts.bounds(stmt) else {
                     return reads;
                 };
                 self.count(stmt, var, start, step);
-                self.bounds.insert(stmt.id, vec![start, end]);
+                self.bounds.insert(stmt.id, [start, end].into_iter().chain(sides(also)).collect());
                 // Only the trip count is a decision, not the first value.
                 reads.dims = match p.arena.sub(end, start) {
                     Ok(n) => vec![n],
@@ -203,11 +207,11 @@ impl<'p, 'a> Finder<'p, 'a> {
                 reads.dims.extend(sides(also));
             }
             StmtKind::If { cond, .. } => {
-                let cond = self.trip_counts.condition_of(stmt, cond);
+                let cond = self.exprs.trip_counts.condition_of(stmt, cond);
                 self.bounds.insert(stmt.id, sides(cond).collect());
                 // Sides of a comparison that differ by the same amount compare alike.
                 for (a, _, b) in cond {
-                    if self.trip_counts.is_number(*b) {
+                    if self.exprs.trip_counts.is_number(*b) {
                         reads.dims.push(*a);
                         continue;
                     }
@@ -290,8 +294,9 @@ impl<'p, 'a> Finder<'p, 'a> {
         }
         for dim in &reads.places {
             match self.put(*dim) {
-                Some(dim) if !self.has_counter(dim) => self.needed.extend(self.p.vars_in(dim)),
-                _ => self.needed.extend(self.counters.iter().map(|(_, turn)| *turn)),
+                _ if self.exprs.has_counter(*dim) => self.needs_all = true,
+                Some(dim) => self.needed.extend(self.p.vars_in(dim)),
+                None => self.needed.extend(self.counters.iter().map(|(_, turn)| *turn)),
             }
         }
     }

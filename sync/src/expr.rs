@@ -12,7 +12,7 @@ use carbyne_ir::expr::{Dim, ExprId, Node, VarId};
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::{Program, TensorId, VarKind};
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// The longest chain of coordinates that are defined by other coordinates.
@@ -39,6 +39,24 @@ impl Env {
         match self.loops.iter_mut().find(|held| held.var == var) {
             Some(held) => (held.value, held.by) = (value, by),
             None => self.loops.push(Held { var, value, by }),
+        }
+    }
+
+    /// Sets the value of a variable for some of the threads that hold it; the others keep theirs.
+    pub(crate) fn set_of(
+        &mut self,
+        threads: &Mask,
+        holders: &Mask,
+        var: VarId,
+        value: &Value,
+        by: Steps,
+    ) {
+        match self.get_mut(var).filter(|_| threads != holders) {
+            Some(held) => {
+                held.value = held.value.with(value, threads);
+                held.by = held.by.common(by);
+            }
+            None => self.set(var, value.clone(), by),
         }
     }
 
@@ -290,6 +308,7 @@ impl<'p> Exprs<'p> {
             Some(VarKind::Index(dim)) if chain < MAX_CHAIN => return of(*dim),
             Some(VarKind::Element(tensor)) if self.drawn && chain < MAX_CHAIN => {
                 match self.draw(*tensor) {
+                    Some(_) if self.is_held(var) => Kind::Loop(var),
                     Some(draw) => Kind::Drawn(of(self.program.tensors[*tensor].offset), draw),
                     None => Kind::Unknown,
                 }
@@ -297,6 +316,39 @@ impl<'p> Exprs<'p> {
             None if self.trip_counts.counts(var) => Kind::Loop(var),
             Some(VarKind::Index(_) | VarKind::Element(_) | VarKind::Symbol) | None => Kind::Unknown,
         })
+    }
+
+    /// Whether an expression, or the index of an integer in it, depends on a counter.
+    pub(crate) fn has_counter(&self, dim: Dim) -> bool {
+        let p = self.program;
+        let (mut seen, mut todo) = (HashSet::new(), p.vars_in(dim));
+        while let Some(var) = todo.pop() {
+            match p.vars.get(&var) {
+                Some(VarKind::Counter(_)) => return true,
+                Some(VarKind::Element(tensor)) if seen.insert(var) => {
+                    todo.extend(p.vars_in(p.tensors[*tensor].offset));
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Whether an integer of the caller's memory keeps the value of its definition although a
+    /// counter in its index changes.
+    pub(crate) fn is_held(&self, var: VarId) -> bool {
+        match self.program.vars.get(&var) {
+            Some(VarKind::Element(tensor)) => {
+                self.drawn && self.has_counter(self.program.tensors[*tensor].offset)
+            }
+            _ => false,
+        }
+    }
+
+    /// The integer at an element, if it has drawn values.
+    pub(crate) fn element(&self, tensor: TensorId) -> Option<Rc<Ex>> {
+        let place = self.ready(self.program.tensors[tensor].offset);
+        Some(Ex::new(Kind::Drawn(place, self.draw(tensor)?)))
     }
 
     /// The range of drawn values of a tensor, if the symbols of its range have values.

@@ -81,7 +81,7 @@ impl Exprs<'_> {
         }
     }
 
-    fn increment_of(&self, ex: &Ex, env: &Env, along: Along) -> Increment {
+    pub(crate) fn increment_of(&self, ex: &Ex, env: &Env, along: Along) -> Increment {
         if !ex.loops {
             return Increment::STILL;
         }

@@ -73,6 +73,13 @@ impl<'p> Lockstep<'p> {
         self.frames.first().map_or(Mask::default(), |f| f.mask)
     }
 
+    /// The threads that execute the innermost body of a spec, by whose threads a counter is held.
+    pub(crate) fn holders(&self) -> Mask {
+        let mut frames = self.frames.iter().rev();
+        let body = frames.find(|f| matches!(f.kind, Kind::Root | Kind::Body));
+        body.map_or(Mask::default(), |f| f.mask)
+    }
+
     pub(crate) fn stmt(&self) -> Option<&'p Stmt> {
         self.frames.last().and_then(|f| f.stmts.get(f.at))
     }
@@ -154,37 +161,13 @@ impl<'p> Lockstep<'p> {
                 Kind::Loop { end: b, end_by: other, .. },
             ) = (&mut mine.kind, &frame.kind)
             {
-                *a = merged(a, b, &theirs);
-                *by = common(*by, *other);
+                *a = a.with(b, &theirs);
+                *by = by.common(*other);
             }
         }
+        let all = self.all();
         for held in &other.env.loops {
-            let (value, by) = match self.env.get(held.var) {
-                Some(mine) => (merged(&mine.value, &held.value, &theirs), common(mine.by, held.by)),
-                None => (held.value.clone(), held.by),
-            };
-            self.env.set(held.var, value, by);
-        }
-    }
-}
-
-/// The common value of two steps; unknown if they differ.
-fn common(a: Steps, b: Steps) -> Steps {
-    if a == b { a } else { Steps::UNKNOWN }
-}
-
-fn merged(mine: &Value, other: &Value, theirs: &Mask) -> Value {
-    match (mine, other) {
-        (Value::Same(a), Value::Same(b)) if a == b => Value::Same(*a),
-        _ => {
-            let n = 1024;
-            let of = |t: usize| if theirs.has(t) { other.of(t) } else { mine.of(t) };
-            let len = match (mine, other) {
-                (Value::Each(a, width), _) => a.len() << width,
-                (_, Value::Each(b, width)) => b.len() << width,
-                _ => n,
-            };
-            Value::Each(std::rc::Rc::new((0..len).map(of).collect()), 0).narrowed()
+            self.env.set_of(&theirs, &all, held.var, &held.value, held.by);
         }
     }
 }

@@ -206,6 +206,8 @@ pub(crate) struct Plan {
     pub(crate) views: Vec<View>,
     view_of: HashMap<TensorId, Result<usize, Obstacle>>,
     pub(crate) leaves: BTreeMap<SpecId, LeafPlan>,
+    /// For each arrival that names a register by `after=`, by its site: the read of the register.
+    pub(crate) afters: BTreeMap<u32, LeafPlan>,
     /// Accesses that cannot be followed.
     pub(crate) lost: Vec<Unfollowed>,
     /// The first statements of the bodies of loops whose first iteration represents all iterations.
@@ -282,7 +284,12 @@ impl Plan {
                 StmtKind::Spec(id) if p.specs[*id].body.is_none() => {
                     match plan.leaf(exprs, *id, atoms) {
                         Ok(leaf) => drop(plan.leaves.insert(*id, leaf)),
-                        Err(why) => plan.lose_leaf(p, *id, site, &why),
+                        Err(why) => {
+                            let spec = &p.specs[*id];
+                            let reads = spec.input_tensors().map(|t| (t, AccessKind::Read));
+                            let writes = spec.outputs.iter().map(|t| (*t, AccessKind::Write));
+                            plan.lose(p, reads.chain(writes), site, &why);
+                        }
                     }
                 }
                 StmtKind::Sync(sync) => {
@@ -290,6 +297,12 @@ impl Plan {
                         && p.tensors[t].map.is_none()
                     {
                         let _ = plan.add_view(exprs, t);
+                    }
+                    if let Some(t) = sync.after {
+                        match plan.after(exprs, t) {
+                            Ok(read) => drop(plan.afters.insert(site, read)),
+                            Err(why) => plan.lose(p, [(t, AccessKind::Read)], site, &why),
+                        }
                     }
                 }
                 _ => {}
@@ -313,18 +326,19 @@ impl Plan {
         }
     }
 
-    /// Records the accesses of a leaf whose operands cannot be followed.
-    fn lose_leaf(&mut self, p: &Program, id: SpecId, site: u32, why: &Obstacle) {
-        let spec = &p.specs[id];
-        let reads = spec.input_tensors().map(|t| (t, false));
-        let writes = spec.outputs.iter().map(|t| (*t, true));
-        for (t, does_write) in reads.chain(writes) {
+    /// Records accesses of a statement that cannot be followed.
+    fn lose(
+        &mut self,
+        p: &Program,
+        accesses: impl IntoIterator<Item = (TensorId, AccessKind)>,
+        site: u32,
+        why: &Obstacle,
+    ) {
+        for (t, kind) in accesses {
             let buffer = p.tensors[t].buffer;
             let space = self.spaces.get(&buffer).copied().unwrap_or(Space::Free);
             if !matches!(space, Space::Free) {
-                let place = self.place(site);
-                let kind = if does_write { AccessKind::Write } else { AccessKind::Read };
-                let why = why.to_string();
+                let (place, why) = (self.place(site), why.to_string());
                 self.lost.push(Unfollowed { place, buffer: Some(buffer), kind, why });
             }
         }

@@ -28,6 +28,11 @@ impl Steps {
     pub(crate) const UNKNOWN: Steps =
         Steps { round: NOTHING, number: [NOTHING; 2], inserted: [NOTHING; 2] };
 
+    /// The changes of both; unknown if they differ.
+    pub(crate) fn common(self, other: Steps) -> Steps {
+        if self == other { self } else { Steps::UNKNOWN }
+    }
+
     /// The change along one direction; none if it is not constant.
     pub(crate) fn along(&self, along: Along) -> Option<i64> {
         let even = |by: i64| Some(by).filter(|by| *by != NOTHING);

@@ -1,6 +1,8 @@
 //! Values of expressions for the threads of a block: one number for all threads, one for each warp,
 //! or one for each thread. So an expression that does not depend on the thread is computed once.
 
+use crate::threads::Mask;
+use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use std::rc::Rc;
 
 /// An unknown value: the number does not fit 64 bits, or a divisor is not positive.
@@ -55,6 +57,21 @@ impl Value {
     /// Subtracts another value.
     pub(crate) fn less(&self, other: &Value) -> Value {
         each(self, other, i64::checked_sub)
+    }
+
+    /// This value for all threads but those of a set, which have another one.
+    pub(crate) fn with(&self, other: &Value, theirs: &Mask) -> Value {
+        if let (Value::Same(a), Value::Same(b)) = (self, other)
+            && a == b
+        {
+            return self.clone();
+        }
+        let n = match (self, other) {
+            (Value::Each(a, width), _) | (_, Value::Each(a, width)) => a.len() << width,
+            _ => MAX_BLOCK_THREADS as usize,
+        };
+        let of = |t: usize| if theirs.has(t) { other.of(t) } else { self.of(t) };
+        Value::Each(Rc::new((0..n).map(of).collect()), 0).narrowed()
     }
 
     /// The difference of a later value to this one, if it is the same for all threads.

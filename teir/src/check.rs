@@ -66,8 +66,8 @@ impl Operation {
     /// Checks the operation.
     ///
     /// # Errors
-    /// The violations, in the order of the specification. Later rules are checked only where the
-    /// earlier ones hold.
+    /// The violations, in the order of the specification. `TEIR09` is checked only if the
+    /// rules before hold, and `TEIR10` only if it holds, too.
     pub fn check(&self) -> Result<Checked, Violations> {
         let axes = self.schedule.axes()?;
         if axes.is_empty() {

@@ -62,6 +62,19 @@ pub fn lower_to_spec(operation: &Checked, pins: bool) -> Result<Lowered, Violati
     Ok(Lowered { program, modes, open })
 }
 
+/// The numbers of the K axes of a product, if they are not contiguous in both inputs: K is then a
+/// hierarchical mode of the spec.
+#[must_use]
+pub fn split_k(operation: &Checked) -> Vec<usize> {
+    let axes = operation.axes();
+    if !operation.primitives().prim_main.multiplies() || merged(axes, Dim::K, Tensor::In0).len() < 2
+    {
+        return vec![];
+    }
+    let larger = axes.iter().enumerate().filter(|(_, a)| a.dim == Dim::K && a.size > 1);
+    larger.map(|(i, _)| i).collect()
+}
+
 /// Refuses products that read their output before they write it, unless they only add to it.
 fn suits(operation: &Checked) -> Result<(), Violation> {
     let primitives = operation.primitives();

@@ -50,8 +50,8 @@ mod violation;
 
 pub use carbyne_embed::Checked as Program;
 pub use check::Checked;
-pub use compare::compare;
-pub use kernel_level::lower_to_spec;
+pub use compare::{compare, is_comparable};
+pub use kernel_level::{lower_to_spec, split_k};
 pub use lowered::{Lowered, NAME};
 pub use record::{
     Axis, DataType, Dim, Exec, First, Last, Main, Operation, Primitives, Schedule, Tensor,

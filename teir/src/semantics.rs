@@ -116,12 +116,7 @@ fn suits<T: Element>(operation: &Checked, tensors: [&[T]; 3]) -> Result<(), Viol
         let (found, wanted) = (format!("elements of {}", T::TYPE), data_type.as_str());
         return Err(Violation::new(Code::Tensors, place, found, wanted, help));
     }
-    if operation.steps() > MAX_STEPS {
-        let found = format!("{} iterations", operation.steps());
-        let (wanted, help) = (format!("at most {MAX_STEPS}"), "make sizes smaller");
-        let place = Place::Field(Field::DimSizes);
-        return Err(Violation::new(Code::TooLarge, place, found, wanted, help));
-    }
+    is_small(operation)?;
     for (tensor, elements) in Tensor::ALL.into_iter().zip(tensors) {
         let wanted = operation.span(tensor);
         if (elements.len() as u64) < wanted && operation.uses(tensor) {
@@ -132,4 +127,19 @@ fn suits<T: Element>(operation: &Checked, tensors: [&[T]; 3]) -> Result<(), Viol
         }
     }
     Ok(())
+}
+
+/// Refuses more than [`MAX_STEPS`] iterations.
+pub(crate) fn is_small(operation: &Checked) -> Result<(), Violation> {
+    if operation.steps() <= MAX_STEPS {
+        return Ok(());
+    }
+    let found = format!("{} iterations", operation.steps());
+    Err(too_large(Field::DimSizes, found, MAX_STEPS))
+}
+
+/// The violation for an operation that is too large.
+pub(crate) fn too_large(field: Field, found: String, most: u64) -> Violation {
+    let (wanted, help) = (format!("at most {most}"), "make sizes or strides smaller");
+    Violation::new(Code::TooLarge, Place::Field(field), found, wanted, help)
 }

@@ -26,8 +26,8 @@ const MAX_BYTES: usize = 2 << 20;
 /// A source without its byte order mark. A large one is refused.
 pub(crate) fn admitted(source: &str) -> Result<&str, Violation> {
     if source.len() > MAX_BYTES {
-        let found = format!("{} bytes", source.len());
-        let (wanted, help) = (format!("at most {MAX_BYTES}"), "leave out axes or comments");
+        let found = format!("more than {MAX_BYTES} bytes");
+        let (wanted, help) = ("a text of at most 2 MiB", "leave out axes or comments");
         return Err(Violation::new(Code::Syntax, Place::Operation, found, wanted, help));
     }
     Ok(source.strip_prefix('\u{feff}').unwrap_or(source))

@@ -180,8 +180,7 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("`{}{rest}`", short.escape_debug())
 }
 
-/// The violations of an operation, from 1 to 100. Later rules are checked only
-/// where the earlier ones hold.
+/// The violations of an operation, from 1 to 100.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct Violations(pub Vec<Violation>);

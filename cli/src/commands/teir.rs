@@ -10,17 +10,22 @@ use crate::sanitize::sanitize;
 use crate::{Io, input, json, output, pipeline};
 use carbyne_atoms::AtomTable;
 use carbyne_codegen::{Host, print_kernels, print_program};
+use carbyne_ir::diag::Code;
 use carbyne_teir::{
-    Checked, Lowered, NAME, Operation, Place, Program, Violations, compare, lower, lower_to_spec,
+    Checked, Lowered, NAME, Operation, Place, Program, Violations, compare, is_comparable, lower,
+    lower_to_spec, split_k,
 };
 use serde_json::json;
 
 pub(super) fn run(args: &Teir, format: MessageFormat, io: &mut Io<'_>) -> Outcome {
     let table = pipeline::table(&args.arch)?;
-    let source = input::read(&args.file, io)?;
+    let source = input::read_whole(&args.file, io)?;
     let refused = |errors: Violations, io: &mut Io<'_>| said(&source, &errors, format, io);
     let operation = Operation::read(&source.text).and_then(|operation| operation.check());
     let operation = operation.map_err(|e| refused(e, io))?;
+    if args.simulate {
+        is_comparable(&operation).map_err(|e| refused(e, io))?;
+    }
     let lowered = match args.level {
         TeirLevel::Tile => lower(&operation),
         TeirLevel::Kernel => lower_to_spec(&operation, true),
@@ -90,13 +95,29 @@ fn decomposed(
     };
     let found = decompose(lowered);
     if found.is_ok() || level == TeirLevel::Tile || !lowered.open.is_empty() {
-        return found;
+        return found.map_err(|failure| named(operation, failure));
     }
     let Ok(mut free) = lower_to_spec(operation, false) else { return found };
-    let without = decompose(&free)?;
+    let without = decompose(&free).map_err(|failure| named(operation, failure))?;
     free.open = vec![format!("`tile=` is left to decompose: no strategy has it on {}", table.arch)];
     *lowered = free;
     Ok(without)
+}
+
+/// Names the K axes of a spec that no strategy decomposes because they are not contiguous.
+fn named(operation: &Checked, mut failure: Failure) -> Failure {
+    let axes = split_k(operation);
+    if let (Failure::Program { list, .. }, [others @ .., last]) = (&mut failure, &axes[..]) {
+        let others: Vec<String> = others.iter().map(usize::to_string).collect();
+        for d in list.iter_mut().filter(|d| d.code == Code::NoStrategy) {
+            d.help = Some(format!(
+                "the K axes {} and {last} are not contiguous in in0 and in1, which strategies \
+                 seldom take: lower the operation by `--level tile`",
+                others.join(", ")
+            ));
+        }
+    }
+    failure
 }
 
 /// Says what is wrong with an operation. Its places are axes and fields, or lines.

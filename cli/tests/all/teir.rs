@@ -32,3 +32,37 @@ fn what_is_wrong_is_named() {
     let span = &ran.errors()[0]["spans"][0];
     assert_eq!((&span["start"]["line"], &span["end"]["column"]), (&json!(5), &json!(17)));
 }
+
+/// Texts that are too long, and operations that are too large to execute, are refused as such,
+/// before anything is decomposed.
+#[test]
+fn what_is_too_large_is_refused_first() {
+    let long = format!("{COPY}{}", "#".repeat(2 << 20));
+    let ran = carbyne(&["teir", "-"], &long);
+    assert!(ran.stderr.starts_with("<stdin>: TEIR01 the operation: found more"), "{}", ran.stderr);
+    let wide = COPY.replace("M seq 4 8", "M seq 4 8000000");
+    let ran = carbyne(&["teir", "-", "--emit", "cuda", "--simulate"], &wide);
+    let said = "<stdin>: TEIR12 strides_in0: found 24000008 elements from first to last of in0, \
+        wanted at most 16777216\n";
+    assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
+    let steps = "data_type FP32\nprim_first Zero\nprim_main GEMM\nprim_last None\n\
+        M shared 512 512 0 512\nN shared 512 0 1 1\nK seq 64 1 512 0\n\
+        M prim 1 1 0 1\nN prim 1 0 1 1\nK prim 1 1 1 0\n";
+    let ran = carbyne(&["teir", "-", "--simulate"], steps);
+    assert!(ran.stderr.starts_with("<stdin>: TEIR12 dim_sizes: found"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("defect"), "{}", ran.stderr);
+}
+
+/// K axes that are not contiguous are named where no strategy takes them.
+#[test]
+fn k_axes_that_no_strategy_takes_are_named() {
+    let text = "data_type FP32\nprim_first Zero\nprim_main GEMM\nprim_last None\n\
+        M shared 4 4096 0 4096\nM prim 32 128 0 128\nN prim 32 0 1 1\n\
+        K seq 3 40 1000 0\nK prim 7 1 32 0\nN shared 4 0 32 32\n";
+    let args = ["teir", "-", "--level", "kernel", "--emit", "cuda", "--message-format", "json"];
+    let ran = carbyne(&args, text);
+    let errors = ran.errors();
+    let help = errors[0]["help"].as_str().unwrap_or_default();
+    assert_eq!(errors[0]["code"], "D0303");
+    assert!(help.starts_with("the K axes 3 and 4 are not contiguous"), "{help}");
+}

@@ -152,8 +152,9 @@ impl Lowering<'_> {
         iterations: Option<StepBy<Range<i64>>>,
         body: &[program::Stmt],
     ) {
+        // A loop with further conditions may end early, and then leaves its variables elsewhere.
         let loops = body.iter().filter_map(|s| match &s.kind {
-            program::StmtKind::For { var, .. } => Some(*var),
+            program::StmtKind::For { var, also, .. } if also.is_empty() => Some(*var),
             _ => None,
         });
         let (known, scope) = (self.indices.bound(), self.namer.depth());

@@ -84,7 +84,7 @@ impl Lowering<'_> {
                 self.namer.open();
                 let name = self.namer.admit(&self.p.arena.var_info(*var).name, "k");
                 self.bind(*var, &name, wide);
-                let also = self.conditions(also)?;
+                let further = self.conditions(also)?;
                 let stmts = body;
                 let places = if written_out { vec![] } else { self.fix(&[*var], body) };
                 let mut lines = self.stmts(body, executors);
@@ -92,7 +92,7 @@ impl Lowering<'_> {
                 body.append(&mut lines);
                 self.namer.close();
                 let mut out = self.leave();
-                if !written_out && self.may_pass_by(first, *end, stmts) {
+                if !written_out && self.may_pass_by(first, *end, also, stmts) {
                     out.extend(self.fence_registers());
                 }
                 let (before, last) = self.carried(carried, *var, (first, *end))?;
@@ -116,7 +116,7 @@ impl Lowering<'_> {
                     var: name.into(),
                     start: start.expr,
                     end: bound.expr,
-                    also,
+                    also: further,
                     step: *step,
                     body,
                 });
@@ -161,9 +161,16 @@ impl Lowering<'_> {
     /// Whether a loop in which asynchronous atoms use registers may have no iterations. If so, the
     /// compiler would keep other values in these registers on the path around the loop, and
     /// serialize the atoms.
-    fn may_pass_by(&self, start: Dim, end: Dim, body: &[program::Stmt]) -> bool {
+    fn may_pass_by(
+        &self,
+        start: Dim,
+        end: Dim,
+        also: &[Condition],
+        body: &[program::Stmt],
+    ) -> bool {
         let length = self.p.arena.sub(end, start);
-        let runs = length.is_ok_and(|n| self.p.arena.range(n).0.is_some_and(|least| least > 0));
+        let is_positive = |n| self.p.arena.range(n).0.is_some_and(|least| least > 0);
+        let runs = also.is_empty() && length.is_ok_and(is_positive);
         !runs && self.p.walk(body).specs().any(|id| !self.asynchronous_of(id).is_empty())
     }
 

@@ -126,6 +126,21 @@ fn registers_are_fenced_in_their_scope() {
     assert!(source[last..].contains("(a_u32)") && !source[last..].contains("(c)"), "{source}");
 }
 
+/// Registers are fenced in front of a loop with asynchronous MatMuls that may have no iteration.
+#[test]
+fn registers_are_fenced_before_a_loop_that_may_be_passed_by() {
+    let text = include_str!("../../../cli/tests/filetests/sync/t0801_register_after.cby");
+    let fenced = |text: &str| {
+        let source = support::kernel(text, Arch::Sm90a).source;
+        let (before, _) = source.rsplit_once("for (int k = 0; k < 5").expect("it is printed");
+        let (_, between) = before.rsplit_once('}').expect("a loop stands before it");
+        between.contains("fence_registers<32>(c);")
+    };
+    let head = "for (k = 0; k < 5; k += 1) {\n      mbarrier.wait(%full";
+    assert!(text.contains(head) && !fenced(text));
+    assert!(fenced(&text.replace(head, &head.replace("k < 5;", "k < 5 && k < 4;"))));
+}
+
 #[test]
 fn roles_around_a_ring_in_a_cluster() {
     let instructions = [

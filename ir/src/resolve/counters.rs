@@ -136,8 +136,24 @@ impl Resolver {
                 .help("give it a value of at least 0, as `max(0, ..)` is"),
             );
         }
-        let lo = lo.unwrap_or(0).clamp(0, MAX_COUNTER);
-        let hi = hi.unwrap_or(MAX_COUNTER).clamp(lo, MAX_COUNTER);
+        let lo = lo.unwrap_or(0).max(0);
+        if lo > MAX_COUNTER {
+            return fail(
+                Diagnostic::new(
+                    Code::Counter,
+                    value_span,
+                    format!("`{}` would be at least {lo}", name.text),
+                )
+                .label(format!("a counter has values from 0 to {MAX_COUNTER}"))
+                .help("count in smaller steps, and compute larger numbers from the counter"),
+            );
+        }
+        // If the limit ends the range, the range does not begin near it: no remainder of the value
+        // is simplified because of the limit.
+        let (lo, hi) = match hi.filter(|hi| *hi <= MAX_COUNTER) {
+            Some(hi) => (lo, hi.max(lo)),
+            None => (lo.min(MAX_COUNTER / 2), MAX_COUNTER),
+        };
         let info = VarInfo { name: name.text.clone(), lo, hi: Some(hi), div: 1 };
         let (dim, var) = self.variable(info, VarKind::Loop, span)?;
         Ok((dim, var, value))
@@ -254,7 +270,8 @@ pub(super) fn find_sources(p: &mut Program) {
     for (counter, vars) in steps {
         used.entry(counter).or_default().extend(vars);
     }
-    // A counter also depends on the sources of other counters that its steps use.
+    // A counter also depends on the sources of other counters that its steps use, and on the first
+    // values of loop variables.
     for counter in used.keys().copied().collect::<Vec<_>>() {
         let (mut seen, mut todo) = (HashSet::new(), vec![counter]);
         let mut sources = vec![];
@@ -267,7 +284,10 @@ pub(super) fn find_sources(p: &mut Program) {
                     todo.push(*id);
                     todo.extend(used.get(id).into_iter().flatten());
                 }
-                _ => sources.push(next),
+                _ => {
+                    sources.push(next);
+                    todo.extend(p.starts.get(&next).into_iter().flat_map(|d| p.vars_in(*d)));
+                }
             }
         }
         sources.sort_unstable();

@@ -129,14 +129,6 @@ impl Resolver {
                 "index the tensor itself".to_owned(),
             );
         }
-        if self.p.thread_dependent(t.offset) {
-            return refuse(
-                "the threads of a block would read different numbers".to_owned(),
-                format!("its offset is {}", self.p.arena.display(t.offset)),
-                "index by blocks, loops and symbols only, so that all threads read one number"
-                    .to_owned(),
-            );
-        }
         Ok(t)
     }
 

@@ -166,6 +166,10 @@ impl Resolver {
                 )
             }
             Some(n) => return Box::new(d.did_you_mean(&format!("{}{n}", sigil.as_str()))),
+            None if sigil == Sigil::Index && self.depth == 0 && name.starts_with('@') => format!(
+                "define it in this body: a counter by `counter {name} = 0`, a coordinate by \
+                 `{name} = #cta.indices()`"
+            ),
             None if sigil == Sigil::Index && self.depth == 0 => {
                 format!(
                     "define it above: `let {name} = 8`, or `sym {name}` for a size of the caller"

@@ -132,9 +132,11 @@ fn resolved(
     if r.errors.is_empty() {
         register_owners::narrow(&mut r.p);
         counters::find_sources(&mut r.p);
-        Ok(r)
-    } else {
-        Err(joined(module, r.errors))
+        r.check_executors();
+    }
+    match r.errors.is_empty() {
+        true => Ok(r),
+        false => Err(joined(module, r.errors)),
     }
 }
 
@@ -220,6 +222,7 @@ impl Resolver {
                 typical: vec![],
                 taken: vec![],
                 counters: HashMap::new(),
+                starts: HashMap::new(),
             },
             errors: Diagnostics::default(),
             scopes: Scopes::default(),
@@ -562,6 +565,9 @@ impl Resolver {
         };
         let info = VarInfo { name: var.text.clone(), lo, hi, div: div.max(1) };
         let (dim, id) = self.variable(info, VarKind::Loop, span)?;
+        if start.as_const().is_none() {
+            self.p.starts.insert(id, start);
+        }
         self.forget(&stepped, span)?;
         let before = self.counters_here();
         self.scopes.enter();

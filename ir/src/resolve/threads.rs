@@ -312,6 +312,16 @@ impl Resolver {
         Ok(())
     }
 
+    /// Refuses executors that depend on the executing thread through a counter: on which variables
+    /// a counter depends is known only after the last step.
+    pub(super) fn check_executors(&mut self) {
+        let own = self.p.threads.iter().filter(|(_, t)| t.scalar == ThreadScalar::Thread);
+        let mut spans: Vec<Span> =
+            own.filter(|(_, t)| self.p.thread_dependent(t.offset)).map(|(_, t)| t.span).collect();
+        spans.dedup();
+        spans.into_iter().for_each(|span| self.errors.push(*others(span)));
+    }
+
     /// Whether an index is the executing thread's own coordinate in a mode of a thread tensor, for
     /// all threads.
     fn is_own(&self, at: Dim, mode: &Layout<Dim>, t: &Threads) -> bool {

@@ -127,6 +127,20 @@ impl Verifier<'_> {
     pub(super) fn element(&mut self, t: TensorId, span: Span, around: &Around) {
         let buffer = self.p.tensors[t].buffer;
         self.written_coordinates(buffer, span, around);
+        let at = self.p.tensors[t].offset;
+        if self.p.thread_dependent(at) {
+            self.errors.push(
+                Diagnostic::new(
+                    Code::DataIndex,
+                    span,
+                    "the threads of a block would read different numbers",
+                )
+                .label(format!("its offset is {}", self.p.arena.display(at)))
+                .help(
+                    "index by blocks, loops and symbols only, so that all threads read one number",
+                ),
+            );
+        }
         if around.readable.contains(&buffer) {
             return;
         }

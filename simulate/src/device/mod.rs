@@ -29,7 +29,7 @@ use crate::Inputs;
 use crate::denote::{Region, SLACK};
 use crate::exec::{Mode, elected_lane, value_text};
 use crate::kernel_results::{Oracle, offset};
-use crate::launch::{Memory, chosen_blocks, execute, steps, symbols};
+use crate::launch::{Memory, chosen_blocks, execute, symbols};
 use crate::num::{decode, encode, ulp};
 use crate::options::{DEFAULT_BUDGET, Options};
 use crate::packed::{pack, unpacked};
@@ -306,14 +306,15 @@ impl<'p> Trial<'p> {
         let budget = DEFAULT_BUDGET;
         let options =
             Options { check: false, sample: Some(budget / 2), budget, ..Options::default() };
-        let blocks = chosen_blocks(kernel, steps(kernel, &options), &options, false)?;
         let mode = Mode {
             check: false,
             small_ints: self.small_ints,
             schedule: None,
             shadows: false,
             statements: false,
+            most: None,
         };
+        let (blocks, mode, _) = chosen_blocks(kernel, memory, mode, &options, false)?;
         let complete = blocks.len() as i64 == kernel.n_blocks;
         let (_, grid) = execute(kernel, memory, &blocks, mode, |_, _| Ok(()))?;
         for (global, pages) in kernel.globals.iter().zip(grid.into_written(complete)) {

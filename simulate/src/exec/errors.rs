@@ -42,7 +42,17 @@ pub(super) fn no_counter(kernel: &Kernel<'_>, site: u32, value: i64) -> Box<Diag
     Box::new(
         Diagnostic::new(Code::SimOutOfBounds, span, format!("the counter would be {value}"))
             .label(format!("a counter has values from 0 to {MAX_COUNTER}"))
-            .help("count in steps, and compute larger numbers from the counter"),
+            .help("count in smaller steps, and compute larger numbers from the counter"),
+    )
+}
+
+/// A loop with further conditions that does not end within the budget.
+pub(super) fn too_many_steps(kernel: &Kernel<'_>, site: u32, most: u64) -> Box<Diagnostic> {
+    let (span, text) = (kernel.sites[site as usize].span, "the loop takes too long to simulate");
+    Box::new(
+        Diagnostic::new(Code::StepBudget, span, text)
+            .label(format!("its block takes more than {most} steps, its part of the budget"))
+            .help("raise `--budget`, run fewer blocks by `--blocks`, or choose smaller sizes"),
     )
 }
 

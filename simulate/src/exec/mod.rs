@@ -38,7 +38,7 @@ pub(crate) use pattern::Elements;
 pub(crate) use random_schedule::elected_lane;
 
 use crate::index::Env;
-use crate::plan::{Base, Checked, How, Kernel, Mask, Partition, View};
+use crate::plan::{Base, Checked, Counted, How, Kernel, Mask, Partition, View};
 use crate::state::banks::LeafCount;
 use crate::state::clock::{Clocks, Part, Who};
 use crate::state::{Block, ClusterBarrier, GlobalMemory, Page};
@@ -81,6 +81,8 @@ pub(crate) struct Counts {
     pub(crate) skipped: BTreeSet<u32>,
     /// The statements in which several threads wrote an equal value to one element.
     pub(crate) repeated: BTreeSet<u32>,
+    /// The steps in iterations of loops that may end early, if they are counted.
+    pub steps: u64,
     /// The counts of each leaf.
     pub leaves: Vec<LeafCount>,
     /// For each synchronization statement, by site, the number of warps that passed it.
@@ -184,6 +186,7 @@ impl Counts {
     pub(crate) fn merge(&mut self, other: &Counts) {
         self.multiply_adds = self.multiply_adds.saturating_add(other.multiply_adds);
         self.specs += other.specs;
+        self.steps = self.steps.saturating_add(other.steps);
         self.skipped.extend(&other.skipped);
         self.repeated.extend(&other.repeated);
         self.elements += other.elements;
@@ -283,6 +286,10 @@ fn runner<'k>(
         buffers: single_thread::Buffers::default(),
         remote: BTreeMap::new(),
         watch: None,
+        turns: match how.most {
+            Some(_) => Counted::new(kernel, how.check, how.schedule.is_some()).turns,
+            None => BTreeMap::new(),
+        },
     }
 }
 
@@ -299,6 +306,9 @@ pub(crate) struct Mode {
     pub shadows: bool,
     /// Whether the distance between results and shadows is measured at every statement.
     pub statements: bool,
+    /// The most steps of a block in iterations of loops that may end early; none if the bound of
+    /// the block's steps is within the budget.
+    pub most: Option<u64>,
 }
 
 struct Runner<'k> {
@@ -336,6 +346,8 @@ struct Runner<'k> {
     remote: BTreeMap<(usize, u16, u8), (u32, u32)>,
     /// The leaf execution whose iteration is to be found.
     watch: Option<iterations::Watch>,
+    /// The steps of an iteration of each loop whose iterations are counted.
+    turns: BTreeMap<u32, u64>,
 }
 
 impl<'k> Runner<'k> {
@@ -396,6 +408,21 @@ impl<'k> Runner<'k> {
             thread,
             [block(agent / n), block(*rank)],
         ))
+    }
+
+    /// Counts the steps of an iteration that these threads begin.
+    fn begins_turn(&mut self, site: u32, threads: &Mask) -> Checked<()> {
+        let (Some(most), Some(turn)) = (self.mode.most, self.turns.get(&site)) else {
+            return Ok(());
+        };
+        let (all, these) = (self.kernel.n_warps.max(1) as u64, threads.warps().count_ones());
+        let steps = turn.saturating_mul(u64::from(these)) / all;
+        self.counts.steps = self.counts.steps.saturating_add(steps + 1);
+        // The blocks of a cluster count together.
+        match self.counts.steps > most.saturating_mul(self.blocks.len() as u64) {
+            true => Err(errors::too_many_steps(self.kernel, site, most)),
+            false => Ok(()),
+        }
     }
 
     /// Counts the warps that pass a synchronization statement.

@@ -212,6 +212,7 @@ impl<'k> Runner<'k> {
                     if *blocking {
                         self.send_on(set, &mask.without(&going));
                     }
+                    self.begins_turn(*site, &going)?;
                     let kind = Kind::Loop { trip: 0, end };
                     set.frames.push(Frame { nodes: body, at: 0, mask: going, kind });
                     return Ok(Step::On);
@@ -500,6 +501,7 @@ impl<'k> Runner<'k> {
                 }
                 if !mask.is_empty() {
                     (*trip, frame.at) = (*trip + 1, 0);
+                    self.begins_turn(*site, &mask)?;
                     let through = frame.mask.without(&mask);
                     if *blocking && !through.is_empty() {
                         self.send_out(set, &through, &mask);

@@ -7,6 +7,10 @@
 //! steps takes a predictable time. Nothing is measured at run time: the number of steps of a
 //! program is always the same.
 //!
+//! A loop with further conditions, or with counters in its bounds, may end long before its bound.
+//! If the bound exceeds the budget because of such loops, their iterations are counted when they
+//! run ([`Counted`]).
+//!
 //! Invariant: the bound saturates, and every iteration counts at least one step, so no loop exceeds
 //! the bound.
 
@@ -15,7 +19,9 @@ use super::{
     View,
 };
 use crate::denote::{Meaning, Region};
+use crate::index::{Compare, Index};
 use carbyne_ir::ast::SyncOp;
+use std::collections::BTreeMap;
 
 /// Steps of a block without statements.
 const START: u64 = 256;
@@ -32,19 +38,56 @@ const JUDGED: u64 = 2;
 /// The steps of one block. `drawn`: under a random schedule, in which warps diverge everywhere.
 /// Saturates.
 pub(crate) fn block_steps(kernel: &Kernel<'_>, check: bool, drawn: bool) -> u64 {
+    let all = Who::all(kernel, check, drawn);
+    all.nodes(&kernel.body).saturating_add(setting_up(kernel))
+}
+
+/// The steps of a block of which the iterations of loops that may end early are counted when they
+/// run.
+pub(crate) struct Counted {
+    /// The steps of all other statements.
+    pub(crate) fixed: u64,
+    /// For each of these loops, by its site: the steps of an iteration, except for those of such
+    /// loops in it.
+    pub(crate) turns: BTreeMap<u32, u64>,
+}
+
+impl Counted {
+    /// The steps of one block, as [`block_steps`] counts them.
+    pub(crate) fn new(kernel: &Kernel<'_>, check: bool, drawn: bool) -> Self {
+        let all = Who { counts: true, ..Who::all(kernel, check, drawn) };
+        let fixed = all.nodes(&kernel.body).saturating_add(setting_up(kernel));
+        let mut turns = BTreeMap::new();
+        let mut todo: Vec<&Node> = kernel.body.iter().collect();
+        while let Some(node) = todo.pop() {
+            match node {
+                Node::For { ends_early, site, body, .. } => {
+                    if *ends_early {
+                        turns.insert(*site, all.turn(node));
+                    }
+                    todo.extend(body);
+                }
+                Node::Body { body, .. } => todo.extend(body),
+                Node::If { then, otherwise, .. } => todo.extend(then.iter().chain(otherwise)),
+                _ => {}
+            }
+        }
+        Counted { fixed, turns }
+    }
+}
+
+/// The steps before the first statement of a block.
+fn setting_up(kernel: &Kernel<'_>) -> u64 {
     let registers: usize = kernel.registers.iter().map(|r| r.len).sum();
-    let setting_up = START
+    START
         + kernel.n_threads as u64
         + (registers * kernel.n_threads) as u64 / 16
-        + kernel.shared.size as u64 / 4;
-    let all = Who {
-        kernel,
-        check,
-        threads: kernel.n_threads as u64,
-        warps: kernel.n_warps as u64,
-        apart: drawn,
-    };
-    all.nodes(&kernel.body).saturating_add(setting_up)
+        + kernel.shared.size as u64 / 4
+}
+
+/// Whether all threads execute the same iterations of a loop.
+fn is_same(start: &Index, end: &Index, also: &[Compare]) -> bool {
+    start.is_uniform() && end.is_uniform() && also.iter().all(Compare::is_uniform)
 }
 
 /// The warps that execute statements.
@@ -56,9 +99,17 @@ struct Who<'k> {
     warps: u64,
     /// Whether warps may be at different statements.
     apart: bool,
+    /// Whether loops that may end early have no iterations, because these are counted when they
+    /// run.
+    counts: bool,
 }
 
-impl Who<'_> {
+impl<'k> Who<'k> {
+    fn all(kernel: &'k Kernel<'k>, check: bool, drawn: bool) -> Self {
+        let (threads, warps) = (kernel.n_threads as u64, kernel.n_warps as u64);
+        Who { kernel, check, threads, warps, apart: drawn, counts: false }
+    }
+
     fn nodes(self, list: &[Node]) -> u64 {
         list.iter().fold(0, |sum: u64, node| sum.saturating_add(self.node(node)))
     }
@@ -94,18 +145,15 @@ impl Who<'_> {
                 let inside = self.of(*threads, *blocking);
                 inside.nodes(body).saturating_add(compared).saturating_add(inside.statement() + 4)
             }
-            Node::For { start, end, also, trips, blocking, body, .. } => {
-                let same = start.is_uniform()
-                    && end.is_uniform()
-                    && also.iter().all(crate::index::Compare::is_uniform);
+            Node::For { start, end, also, trips, ends_early, .. } => {
+                let same = is_same(start, end, also);
                 let each = if same { 0 } else { self.threads };
-                let inside = Who { apart: self.apart || *blocking && !same, ..self };
-                let turn = inside.nodes(body).saturating_add(each + inside.statement());
                 let enter = each * 2 + if same { 0 } else { self.kernel.n_threads as u64 / 8 };
-                turn.saturating_mul(*trips).saturating_add(enter + 1)
+                let trips = if self.counts && *ends_early { 0 } else { *trips };
+                self.turn(node).saturating_mul(trips).saturating_add(enter + 1)
             }
             Node::If { cond, blocking, then, otherwise, .. } => {
-                let same = cond.iter().all(crate::index::Compare::is_uniform);
+                let same = cond.iter().all(Compare::is_uniform);
                 let conditions = cond.len() as u64 * if same { 1 } else { self.threads };
                 let inside = Who { apart: self.apart || *blocking && !same, ..self };
                 let branches = inside.nodes(then).saturating_add(inside.nodes(otherwise));
@@ -127,6 +175,15 @@ impl Who<'_> {
             Node::Sync(sync) => self.sync(sync),
         };
         own.saturating_add(self.statement())
+    }
+
+    /// One iteration of a loop.
+    fn turn(self, node: &Node) -> u64 {
+        let Node::For { start, end, also, blocking, body, .. } = node else { return 0 };
+        let same = is_same(start, end, also);
+        let each = if same { 0 } else { self.threads };
+        let inside = Who { apart: self.apart || *blocking && !same, ..self };
+        inside.nodes(body).saturating_add(each + inside.statement())
     }
 
     /// The number of agents with clocks.

@@ -295,6 +295,9 @@ pub(crate) enum Node {
         step: i64,
         /// An upper bound of the iterations.
         trips: u64,
+        /// Whether it may have far fewer iterations: it has further conditions, or counters in its
+        /// bounds.
+        ends_early: bool,
         /// The site.
         site: u32,
         /// Whether a statement inside may wait for other threads.

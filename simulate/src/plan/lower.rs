@@ -23,7 +23,7 @@ use carbyne_ir::layout::{Layout, LayoutError};
 use carbyne_ir::limits::MAX_BLOCK_THREADS;
 use carbyne_ir::program::{
     BufferId, CastRole, Condition, Means, MeansInput, MeansOp, Operand, Program, SpecId, Stmt,
-    StmtKind, TensorId, ThreadsId,
+    StmtKind, TensorId, ThreadsId, VarKind,
 };
 use carbyne_ir::scalar::Scalar;
 use carbyne_ir::span::Span;
@@ -271,6 +271,11 @@ impl Lowering<'_, '_> {
                 Node::Step { slot, value, varying, site: self.site(stmt.line, span) }
             }
             StmtKind::For { var, start, end, also, step, body, .. } => {
+                let program = self.kernel.program;
+                let is_counter =
+                    |v: &VarId| matches!(program.vars.get(v), Some(VarKind::Counter(_)));
+                let ends_early = !also.is_empty()
+                    || [*start, *end].iter().any(|d| program.vars_in(*d).iter().any(is_counter));
                 let (first, last) = (self.index(*start, span)?, self.index(*end, span)?);
                 let varying = !first.is_uniform() || !last.is_uniform();
                 let slot = self.vars.add_loop(*var, varying);
@@ -292,7 +297,7 @@ impl Lowering<'_, '_> {
                 self.loops -= 1;
                 let blocking = self.kernel.may_wait(&body);
                 let (start, end) = (first, last);
-                Node::For { slot, start, end, also, step, trips, site, blocking, body }
+                Node::For { slot, start, end, also, step, trips, ends_early, site, blocking, body }
             }
             StmtKind::If { cond, then, otherwise } => {
                 let cond = self.compares(cond, span)?;

@@ -26,7 +26,7 @@ mod threads;
 mod view;
 
 pub(crate) use atom::{BoundAtom, BoundBulk, BoundOp, BoundOperand, BoxPlace, Slot};
-pub(crate) use cost::block_steps;
+pub(crate) use cost::{Counted, block_steps};
 pub(crate) use inverse::Inverse;
 pub(crate) use kernel::{
     Check, Gathered, GlobalBuffer, How, Kernel, LeafSpec, Names, Node, Reference, RegisterBuffer,

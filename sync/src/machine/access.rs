@@ -67,7 +67,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         done
     }
 
-    fn leaf_operands(&mut self, act: &Act<'_, 'p>, leaf: &'a LeafPlan) -> Goes<()> {
+    pub(super) fn leaf_operands(&mut self, act: &Act<'_, 'p>, leaf: &'a LeafPlan) -> Goes<()> {
         // All lanes read before any of them writes.
         let reads = |o: &&OperandPlan| o.reads && !(o.writes && leaf.accumulates.is_some());
         for o in leaf.operands.iter().filter(reads) {

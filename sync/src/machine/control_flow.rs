@@ -2,6 +2,8 @@
 //! specs, barriers and synchronization statements by the other files.
 
 use super::*;
+use crate::expr::Ex;
+use carbyne_ir::limits::MAX_COUNTER;
 use carbyne_ir::program::Condition;
 
 impl<'p, 'a> Machine<'p, 'a> {
@@ -42,11 +44,19 @@ impl<'p, 'a> Machine<'p, 'a> {
         let Some(stmt) = lockstep.stmt() else { return self.leave(lockstep) };
         let site = self.plan.site(stmt);
         match &stmt.kind {
-            StmtKind::Indices(_) | StmtKind::Element { .. } | StmtKind::Allocate(_) => {}
-            StmtKind::Step { counter, value, .. } => {
-                let by = self.steps_of(*value, &lockstep.env, true);
-                let value = self.exprs.value(*value, &lockstep.env);
-                lockstep.env.set(*counter, value, by);
+            StmtKind::Indices(_) | StmtKind::Allocate(_) => {}
+            StmtKind::Element { var, tensor } if self.exprs.is_held(*var) => {
+                if let Some(value) = self.exprs.element(*tensor) {
+                    self.holds(lockstep, *var, &value, &mask);
+                }
+            }
+            StmtKind::Element { .. } => {}
+            StmtKind::Step { counter, var, value } => {
+                self.stays_in_range(lockstep, *value, site)?;
+                // A declaration gives no thread an earlier value.
+                let threads = if counter == var { lockstep.holders() } else { mask };
+                let value = self.exprs.ready(*value);
+                self.holds(lockstep, *counter, &value, &threads);
             }
             StmtKind::Spec(id) => return self.spec(lockstep, *id, site),
             StmtKind::For { also, body, .. } => {
@@ -76,6 +86,31 @@ impl<'p, 'a> Machine<'p, 'a> {
         Ok(Step::On)
     }
 
+    /// Refuses a value of a counter above the limit.
+    fn stays_in_range(&mut self, lockstep: &Lockstep<'p>, dim: Dim, site: u32) -> Goes<()> {
+        let mask = lockstep.mask();
+        let value = self.exprs.value(dim, &lockstep.env);
+        let most = (Dim::Const(MAX_COUNTER), &Value::Same(MAX_COUNTER));
+        let within = self.holding(&lockstep.env, &mask, (dim, &value), CmpOp::Le, most);
+        let beyond = within.map(|within| mask.without(&within));
+        let Some(first) = beyond.and_then(|beyond| beyond.threads().next()) else { return Ok(()) };
+        self.at.put(&lockstep.env, &Mask::of(first));
+        let what = format!("the counter would be {}", value.of(first));
+        let help = format!(
+            "a counter has values from 0 to {MAX_COUNTER}: count in smaller steps, and compute \
+             larger numbers from the counter"
+        );
+        self.stop(site, None, &what, &help)
+    }
+
+    /// Gives a variable a value, for some of the threads that hold it.
+    fn holds(&mut self, lockstep: &mut Lockstep<'p>, var: VarId, value: &Ex, threads: &Mask) {
+        let by = self.steps_of(value, &lockstep.env, true);
+        let value = self.exprs.eval(value, &lockstep.env);
+        let holders = lockstep.holders();
+        lockstep.env.set_of(threads, &holders, var, &value, by);
+    }
+
     /// Enters a loop.
     fn enter_loop(
         &mut self,
@@ -94,7 +129,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             return self.lost(site, "the bounds of the loop are unknown");
         };
         if !also.is_empty() {
-            let by = self.steps_of(start, &lockstep.env, true);
+            let by = self.steps_of(&self.exprs.ready(start), &lockstep.env, true);
             lockstep.env.set(var, first.clone(), by);
             let Some(all) = self.all_hold(&lockstep.env, &going, also) else {
                 return self.lost(site, "a condition of the loop is unknown");
@@ -112,8 +147,8 @@ impl<'p, 'a> Machine<'p, 'a> {
         if going != mask && self.body_effects(body).may_wait {
             self.send_on(lockstep, &going);
         }
-        let end_by = self.steps_of(end_dim, &lockstep.env, false);
-        let by = self.steps_of(start, &lockstep.env, true);
+        let end_by = self.steps_of(&self.exprs.ready(end_dim), &lockstep.env, false);
+        let by = self.steps_of(&self.exprs.ready(start), &lockstep.env, true);
         lockstep.env.set(var, first, by);
         let kind = Kind::Loop { trip: 0, var, end, end_by, step: step.max(1) };
         lockstep.frames.push(Frame { stmts: body, at: 0, mask: going, kind });

@@ -4,7 +4,7 @@
 //! are skipped.
 
 use super::*;
-use crate::expr;
+use crate::expr::{self, Ex};
 use crate::in_bounds::InBounds;
 use crate::plan::View;
 
@@ -61,15 +61,15 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.watch.still(exprs, offset, env, 1);
     }
 
-    /// The steps of a loop bound along each direction.
-    pub(super) fn steps_of(&mut self, dim: Dim, env: &Env, is_start: bool) -> Steps {
+    /// The steps of a loop bound, or of the value of a counter, along each direction.
+    pub(super) fn steps_of(&mut self, ex: &Ex, env: &Env, is_start: bool) -> Steps {
         if self.watch.is_idle() {
             return Steps::default();
         }
         let exprs = self.exprs;
-        self.watch.note(|along| exprs.increment(dim, env, along).rounds);
+        self.watch.note(|along| exprs.increment_of(ex, env, along).rounds);
         let by = |along| {
-            let m = exprs.increment(dim, env, along);
+            let m = exprs.increment_of(ex, env, along);
             // A variable whose start differs between iterations of an outer loop may itself depend
             // on that loop.
             let is_known = m.is_even() && !(m.is_outer && (is_start || m.by != 0));
@@ -81,7 +81,7 @@ impl<'p, 'a> Machine<'p, 'a> {
             (NOTHING, _) | (_, NOTHING) => NOTHING,
             (all, by) => all.checked_sub(by).unwrap_or(NOTHING),
         };
-        let round = exprs.increment(dim, env, Along::Rounds).by;
+        let round = exprs.increment_of(ex, env, Along::Rounds).by;
         Steps { round, number, inserted: nests.map(beside) }
     }
 

@@ -236,6 +236,9 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     pub(super) fn arrive(&mut self, act: &Act<'_, 'p>, sync: &Sync) -> Goes<()> {
         let (site, later) = (act.site, sync.op == SyncOp::MbarrierAsyncArrive);
+        if let Some(read) = self.plan.afters.get(&site) {
+            self.leaf_operands(act, read)?;
+        }
         for ((m, number), threads) in self.by_mbarrier(act, sync)? {
             for class in self.separate(&threads)? {
                 let b = &self.mbarriers[m];

@@ -116,7 +116,7 @@ pub(crate) struct Machine<'p, 'a> {
     mbarrier_at: BTreeMap<(usize, i64), usize>,
     cluster: ClusterBarrier,
     locksteps: Vec<Lockstep<'p>>,
-    /// The counters of the kernel.
+    /// The counters of the kernel, and integers whose index depends on a counter.
     counters: Vec<VarId>,
     serial: u32,
     pub(crate) pairs: Pairs,
@@ -240,6 +240,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         self.body = body;
         let declared = self.p.walk(body).stmts().filter_map(|s| match s.kind {
             StmtKind::Step { counter, var, .. } if counter == var => Some(counter),
+            StmtKind::Element { var, .. } if self.exprs.is_held(var) => Some(var),
             _ => None,
         });
         self.counters = declared.collect();

@@ -78,6 +78,14 @@ impl Plan {
         Ok(LeafPlan { shape, ..self.made(spec, how, atom.visibility, operands) })
     }
 
+    /// The read of the register that an arrival names by `after=`.
+    pub(super) fn after(&mut self, exprs: &Exprs<'_>, t: TensorId) -> Result<LeafPlan, Obstacle> {
+        let operands = vec![self.whole(exprs, t, true, false)?];
+        let (how, visibility) = (How::Meaning, Visibility::Immediate);
+        let (accumulates, valid, shape) = (None, None, (0, 0));
+        Ok(LeafPlan { how, visibility, operands, accumulates, valid, shape, matters: true })
+    }
+
     fn made(
         &self,
         spec: &Spec,

@@ -20,7 +20,8 @@ impl Plan {
     pub(super) fn join_registers(&mut self, exprs: &Exprs<'_>, kernel: SpecId) {
         let p = exprs.program;
         for stmt in p.walk_body(kernel).stmts() {
-            if let StmtKind::For { body, .. } = &stmt.kind
+            if let StmtKind::For { also, body, .. } = &stmt.kind
+                && also.is_empty()
                 && self.joined(exprs, stmt, body).is_some()
             {
                 self.once.insert(super::first_of(body));
@@ -79,6 +80,7 @@ impl Plan {
         let used: BTreeSet<usize> = self
             .leaves
             .values()
+            .chain(self.afters.values())
             .flat_map(|leaf| leaf.operands.iter().map(|o| o.view))
             .filter(|v| self.views[*v].space == Space::Registers(r))
             .collect();
