@@ -311,9 +311,20 @@ fn sides<'p>(p: &'p Program, kernel: SpecId, pair: &Pair) -> Option<(&'p Stmt, &
     let apart = first.iter().zip(&second).take_while(|(a, b)| a.node.same(b.node)).count();
     let to = pair.second.place.span.start;
     let is_sync = |s: &Stmt| matches!(s.kind, StmtKind::Barrier(_) | StmtKind::Sync(_));
+    // In a later iteration of a loop, all synchronization of the loop precedes the access.
+    let is_later = |around: &Stmt| match &around.kind {
+        StmtKind::For { var, start, .. } => {
+            let name = p.arena.var_info(*var).name;
+            let first = start.as_const().map(|n| n.to_string());
+            let mut values = pair.at.split(", ").filter_map(|at| at.split_once(" = "));
+            values.any(|(of, value)| of == name && first.as_deref() != Some(value))
+        }
+        _ => false,
+    };
     let synchronizes = |around: &Stmt| {
+        let later = is_later(around);
         let mut inside = p.walk(std::slice::from_ref(around)).stmts();
-        inside.any(|s| is_sync(s) && s.span.start < to)
+        inside.any(|s| is_sync(s) && (later || s.span.start < to))
     };
     let behind = first.get(apart).or(first.last())?;
     let before = second.iter().skip(apart).find(|s| !synchronizes(s)).or(second.last())?;

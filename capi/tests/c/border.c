@@ -87,7 +87,7 @@ static void errors_have_code_text_and_place(void) {
     CHECK(strcmp(carbyne_diagnostics_code(said, 0), "V0208") == 0);
     CHECK(carbyne_diagnostics_severity(said, 0) == CARBYNE_SEVERITY_ERROR);
     CHECK(strstr(carbyne_diagnostics_message(said, 0), "shapes") != NULL);
-    CHECK(strstr(carbyne_diagnostics_help(said, 0), "[16, 64]") != NULL);
+    CHECK(strstr(carbyne_diagnostics_help(said, 0), "[16,64]") != NULL);
     CHECK(carbyne_diagnostics_span_count(said, 0) >= 1);
     CarbyneSpan span = carbyne_diagnostics_span(said, 0, 0);
     const char *spec = strstr(UNFIT, "MatMul");

@@ -42,8 +42,10 @@ fn leaves_must_name_an_atom_that_exists() {
         expect![[r#"
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%B[@t])
               D0305: this Move has neither a body nor an atom
-            Move <<<#grid.scalar(), #cta.scalar()>>> (%A[@t]) -> (%B[@t]) atom=ldmatrx.x4.b16
+                left without a body
+            ldmatrx.x4.b16
               V0225: sm_80 has no atom `ldmatrx.x4.b16`
+                no architecture has an atom of this name
         "#]],
     );
 }
@@ -136,10 +138,13 @@ fn open_layouts_and_unplaced_values_are_for_the_solver() {
         expect![[r#"
             [8,8].f16.SH{?}
               V0216: the layout of `%s` is still open
+                this statement
             [16,8].f32.RF{?}
               V0216: the layout of `%r` is still open
+                this statement
             [16,8].f32
               D0305: `%v` has no memory yet
+                left without a body
         "#]],
     );
 }
@@ -151,6 +156,7 @@ fn a_kernel_must_be_configured() {
     expect![[r#"
         Move @k (%A) -> (%B)
           D0305: the kernel Move is not configured
+            left without a body
     "#]]
     .assert_eq(&show(&errors, text));
 }

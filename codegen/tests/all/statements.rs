@@ -381,20 +381,22 @@ fn stages_of_loops_that_end_early() {
           for (k = 0; k < 4 && k < i + 1; k += 1) {
             Move <<<#grid.scalar(), #cta.scalar()>>>
                 (%A[(i * 4 + k) % 3]) -> (%x[0]) atom=ld.global.b32
+            Move <<<#grid.scalar(), #cta.scalar()>>> (%x[0]) -> (%B[k]) atom=st.global.b32
           }
         }",
         expect![[r#"
-              float x[1];  // line 7
-              for (int i = 0; i < 4; i += 1) {  // line 8
-                int stage = i % 3;
-                for (int k = 0; k < 4 && k < i + 1; k += 1) {  // line 9
-                  x[0] = A[stage];  // line 10
-                  stage += 1;
-                  if (stage == 3) {
-                    stage = 0;
-                  }
+            float x[1];  // line 7
+            for (int i = 0; i < 4; i += 1) {  // line 8
+              int stage = i % 3;
+              for (int k = 0; k < 4 && k < i + 1; k += 1) {  // line 9
+                x[0] = A[stage];  // line 10
+                B[k] = x[0];  // line 12
+                stage += 1;
+                if (stage == 3) {
+                  stage = 0;
                 }
               }
+            }
         "#]],
     );
 }
