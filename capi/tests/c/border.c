@@ -93,7 +93,7 @@ static void errors_have_code_text_and_place(void) {
     const char *spec = strstr(UNFIT, "MatMul");
     CHECK(span.line == 5 && span.column == 1 && span.end_line == 5);
     CHECK(UNFIT + span.byte_start == spec && span.byte_end == strlen(UNFIT) - 1);
-    CHECK(strstr(span.label, "[64, 32]") != NULL);
+    CHECK(strstr(span.label, "[64,32]") != NULL);
     CHECK(strstr(carbyne_diagnostics_rendered(said), "MatMul.set @gemm") != NULL);
     CHECK(strstr(carbyne_diagnostics_json(said), "\"code\":\"V0208\"") != NULL);
     /* Diagnostics and places that do not exist. */
