@@ -10,10 +10,12 @@ use carbyne_ir::expr::VarId;
 use carbyne_ir::program::samples::samples;
 use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
+use carbyne_ir::span::Span;
 use carbyne_sync::{
     Access, AccessKind, AgentKind, Fault, Missing, Pair, Place, Report, UnderWay, Unfollowed,
     Verdict,
 };
+use std::collections::BTreeSet;
 
 /// The most symbols for which a help text gives values.
 const MOST_NAMED: usize = 8;
@@ -78,16 +80,25 @@ pub fn diagnostics(report: &Report, p: &Program, kernel: SpecId) -> Vec<Diagnost
 
 /// Names a counter that nothing steps in the errors of its kernel: it probably causes them.
 fn blame_counters(p: &Program, kernel: SpecId, all: &mut [Diagnostic]) {
-    let steps = || {
-        p.walk_body(kernel).stmts().filter_map(|s| match s.kind {
+    let mut errors = all.iter_mut().filter(|d| d.severity == Severity::Error).peekable();
+    if errors.peek().is_none() {
+        return;
+    }
+    let steps: Vec<(VarId, VarId, Span)> = p
+        .walk_body(kernel)
+        .stmts()
+        .filter_map(|s| match s.kind {
             StmtKind::Step { counter, var, .. } => Some((counter, var, s.span)),
             _ => None,
         })
+        .collect();
+    let stepped: BTreeSet<VarId> =
+        steps.iter().filter(|(counter, var, _)| counter != var).map(|(id, ..)| *id).collect();
+    let Some((id, _, span)) = steps.into_iter().find(|(id, ..)| !stepped.contains(id)) else {
+        return;
     };
-    let is_stepped = |id: VarId| steps().any(|(counter, var, _)| counter == id && var != id);
-    let Some((id, _, span)) = steps().find(|(id, ..)| !is_stepped(*id)) else { return };
     let name = &p.arena.var_info(id).name;
-    for d in all.iter_mut().filter(|d| d.severity == Severity::Error) {
+    for d in errors {
         d.related.push((span, format!("no statement steps `{name}`")));
         let help = format!("step the counter in the loop that uses it: `{name} += 1`");
         d.edits.clear();
