@@ -12,8 +12,8 @@ use carbyne_ir::program::walk::Step;
 use carbyne_ir::program::{Program, SpecId, Stmt, StmtKind, VarKind};
 use carbyne_ir::span::Span;
 use carbyne_sync::{
-    Access, AccessKind, AgentKind, Fault, Missing, Pair, Place, Report, UnderWay, Unfollowed,
-    Verdict,
+    Access, AccessKind, AgentKind, Fault, Instance, Missing, Pair, Place, Report, UnderWay,
+    Unfollowed, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -157,8 +157,10 @@ fn access_text(p: &Program, a: &Access) -> String {
     format!("{} {} {} `%{name}`", a.agent.name(), a.thread, a.kind.verb())
 }
 
-fn at(pair: &Pair) -> String {
-    if pair.at.is_empty() { String::new() } else { format!(", {}", pair.at) }
+/// `, k = 3`; empty outside of loops.
+fn at(p: &Program, pair: &Pair) -> String {
+    let text = pair.at.text(p);
+    if text.is_empty() { text } else { format!(", {text}") }
 }
 
 /// The error for a pair. `least` groups may be left in flight for all pairs of the same wait.
@@ -187,7 +189,7 @@ fn unordered(
     let text = format!("{first} and {second} of `%{name}` are not ordered: {what}");
     let Remedy { help, edits } = remedy(p, kernel, pair, missing, least);
     let d = Diagnostic::new(Code::Unordered, b.place.span, text)
-        .label(format!("{} here{}", access_text(p, b), at(pair)))
+        .label(format!("{} here{}", access_text(p, b), at(p, pair)))
         .related(a.place.span, format!("{} here", access_text(p, a)))
         .help(help);
     edits.into_iter().fold(d, |d, edit| d.edit(edit.span, edit.text))
@@ -325,10 +327,8 @@ fn sides<'p>(p: &'p Program, kernel: SpecId, pair: &Pair) -> Option<(&'p Stmt, &
     // In a later iteration of a loop, all synchronization of the loop precedes the access.
     let is_later = |around: &Stmt| match &around.kind {
         StmtKind::For { var, start, .. } => {
-            let name = p.arena.var_info(*var).name;
-            let first = start.as_const().map(|n| n.to_string());
-            let mut values = pair.at.split(", ").filter_map(|at| at.split_once(" = "));
-            values.any(|(of, value)| of == name && first.as_deref() != Some(value))
+            let moved = |(of, n): &(VarId, i64)| of == var && start.as_const() != Some(*n);
+            matches!(&pair.at, Instance::Loops(values) if values.iter().any(moved))
         }
         _ => false,
     };
@@ -377,7 +377,7 @@ fn remedy(
         .into(),
         Missing::Fence => {
             let help = format!("put `fence.async` after line {from}, before the next barrier");
-            match sides(p, kernel, pair) {
+            match sides_of {
                 Some((first, _)) => {
                     Remedy::from(help).edit(lines::behind(first.span, "fence.async"))
                 }
@@ -411,7 +411,7 @@ fn remedy(
                     return before(format!("put `{barrier}` {at}"), &barrier);
                 }
             };
-            waiting(p, kernel, pair, (commit, wait), least)
+            waiting(p, kernel, (pair, sides_of), (commit, wait), least)
         }
     }
 }
@@ -420,12 +420,11 @@ fn remedy(
 fn waiting(
     p: &Program,
     kernel: SpecId,
-    pair: &Pair,
+    (pair, sides): (&Pair, Option<(&Stmt, &Stmt)>),
     (commit, wait): (&str, &str),
     least: Option<u32>,
 ) -> Remedy {
     let (from, to) = (pair.first.place.line, pair.second.place.line);
-    let sides = sides(p, kernel, pair);
     match &pair.under_way {
         Some(UnderWay::Counted(at)) => format!(
             "put `mbarrier.wait` for the phase that line {} arrives in before line {to}",
@@ -495,7 +494,7 @@ fn undecided(p: &Program, pair: &Pair, why: &str) -> Diagnostic {
     let (a, b) = (&pair.first, &pair.second);
     let text = format!("accesses of `%{}` may not be ordered", p.buffers[b.buffer].name);
     Diagnostic::warning(Code::Undecided, b.place.span, text)
-        .label(format!("{} here{}: {why}", access_text(p, b), at(pair)))
+        .label(format!("{} here{}: {why}", access_text(p, b), at(p, pair)))
         .related(a.place.span, format!("{} here", access_text(p, a)))
         .help(
             "run `carbyne simulate`, which uses the data; or name atoms, which fix the thread \

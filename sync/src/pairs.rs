@@ -7,7 +7,7 @@ use crate::blocks::Meeting;
 use crate::clocks::{Clocks, Engine, Open, Way};
 use crate::expr::{Env, Held};
 use crate::memory::{Access, By, Does, Proxy, Record, Relation};
-use crate::report::{AgentKind, Keeps, Missing};
+use crate::report::{AgentKind, Instance, Keeps, Missing};
 use crate::threads::Mask;
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::{Program, StmtId};
@@ -69,7 +69,7 @@ pub(crate) struct Known {
     pub(crate) undecided: Option<&'static str>,
     pub(crate) ways: Vec<Way>,
     pub(crate) threads: (u32, u32),
-    pub(crate) at: String,
+    pub(crate) at: Instance,
     /// If the pair is not ordered: the reason why the first access is in flight, and the loop whose
     /// iterations lie between the accesses.
     pub(crate) open: Option<Open>,
@@ -107,18 +107,15 @@ impl<'p> At<'p> {
 
     /// The action of the thread, and the iteration: `thread 32 waits here, k = 3`
     pub(crate) fn label(&self, does: &str) -> String {
-        let loops = self.text();
+        let loops = self.instance().text(self.program);
         let comma = if loops.is_empty() { "" } else { ", " };
         format!("thread {} {does}{comma}{loops}", self.thread)
     }
 
-    /// The values of loop variables: `k = 3, s = 1`
-    fn text(&self) -> String {
-        let one = |held: &Held| {
-            let name = self.program.arena.var_info(held.var).name;
-            format!("{name} = {}", held.value.of(self.thread))
-        };
-        self.loops.iter().map(one).collect::<Vec<_>>().join(", ")
+    /// The values of loop variables.
+    fn instance(&self) -> Instance {
+        let one = |held: &Held| (held.var, held.value.of(self.thread));
+        Instance::Loops(self.loops.iter().map(one).collect())
     }
 }
 
@@ -258,11 +255,11 @@ impl Pairs {
         if let Some(why) = inexact {
             if known.undecided.is_none() {
                 known.undecided = Some(why);
-                (known.threads, known.at) = (threads, at.text());
+                (known.threads, known.at) = (threads, at.instance());
             }
         } else if known.missing.is_none() {
             known.missing = Some(missing);
-            (known.threads, known.at) = (threads, at.text());
+            (known.threads, known.at) = (threads, at.instance());
             (known.open, known.across) = (open, distance);
         } else if let (
             Some(Open::Left { needed: old, .. }),
@@ -290,7 +287,7 @@ impl Pairs {
             Ok(way) => add(&mut known.ways, way),
             Err(missing) if known.missing.is_none() => {
                 known.missing = Some(missing);
-                (known.threads, known.at) = ((thread, thread), at.text());
+                (known.threads, known.at) = ((thread, thread), at.instance());
             }
             Err(_) => {}
         }
@@ -318,7 +315,7 @@ impl Pairs {
                 "threads of one warp write one element at once; this is correct only if they \
                  write the same value",
             );
-            (known.threads, known.at) = (threads, at.text());
+            (known.threads, known.at) = (threads, at.instance());
         }
     }
 
@@ -336,9 +333,9 @@ impl Pairs {
         let Some(known) = self.entry(key, m.threads) else { return };
         known.times += 1;
         known.at = match m.blocks {
-            (x, y) if x == y => format!("block {x}"),
-            (-1, y) => format!("block {y} and others"),
-            (x, y) => format!("blocks {x} and {y}"),
+            (x, y) if x == y => Instance::Block(x),
+            (-1, y) => Instance::AndOthers(y),
+            (x, y) => Instance::Blocks(x, y),
         };
         known.threads = m.threads;
         if m.blocks.0 == m.blocks.1 {

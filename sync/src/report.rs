@@ -4,7 +4,8 @@
 //! ends), and reports for values of symbols that were tried.
 
 use carbyne_ir::ast::NodeId;
-use carbyne_ir::program::{BufferId, SpecId};
+use carbyne_ir::expr::VarId;
+use carbyne_ir::program::{BufferId, Program, SpecId};
 use carbyne_ir::span::Span;
 
 /// A statement of the program, or the kernel itself.
@@ -175,6 +176,42 @@ pub enum UnderWay {
     },
 }
 
+/// The iteration, or the blocks, of two accesses.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Instance {
+    /// The loop variables and their values at the second access, outermost first.
+    Loops(Vec<(VarId, i64)>),
+    /// One block that makes both accesses.
+    Block(i64),
+    /// The blocks of the first and of the second access.
+    Blocks(i64, i64),
+    /// A block, and other blocks that were not identified.
+    AndOthers(i64),
+}
+
+impl Instance {
+    /// As error messages name it: `k = 3, s = 1` or `blocks 0 and 1`. Empty outside of loops.
+    pub fn text(&self, p: &Program) -> String {
+        match self {
+            Instance::Loops(values) => {
+                let one = |(var, value): &(VarId, i64)| {
+                    format!("{} = {value}", p.arena.var_info(*var).name)
+                };
+                values.iter().map(one).collect::<Vec<_>>().join(", ")
+            }
+            Instance::Block(block) => format!("block {block}"),
+            Instance::Blocks(first, second) => format!("blocks {first} and {second}"),
+            Instance::AndOthers(block) => format!("block {block} and others"),
+        }
+    }
+}
+
+impl Default for Instance {
+    fn default() -> Self {
+        Instance::Loops(vec![])
+    }
+}
+
 /// Two accesses to the same element, at least one of which writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
@@ -186,8 +223,8 @@ pub struct Pair {
     pub verdict: Verdict,
     /// The number of times that the two statements were seen to access the same granule.
     pub times: u64,
-    /// The values of loop variables at the second access for which the verdict was found.
-    pub at: String,
+    /// The iteration or the blocks for which the verdict was found.
+    pub at: Instance,
     /// The reason why the first access is not complete, if no thread has waited for it.
     pub under_way: Option<UnderWay>,
     /// The loop whose iterations lie between the accesses, if the pair is not ordered.

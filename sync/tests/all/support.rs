@@ -54,7 +54,7 @@ pub(crate) fn complaints(program: &Program, report: &Report) -> Vec<String> {
             b.kind,
             name(b.buffer),
             b.thread,
-            pair.at,
+            pair.at.text(program),
         );
         match &pair.verdict {
             Verdict::Ordered(_) => {}
