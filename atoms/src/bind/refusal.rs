@@ -27,16 +27,16 @@ pub fn no_atom(
     sorted.sort_by_key(|(_, m)| std::cmp::Reverse(m.nearness()));
     let message = format!("no {} atom implements this {}", table.arch, spec.kind);
     if let Some((t, n)) = not_spread(p, spec) {
-        let (name, place) = (p.tensor_name(t), p.buffer_of(t).span);
-        let message = format!("{message}: each of {n} threads holds `{name}` whole");
+        let (name, place) = (&p.buffer_of(t).name, p.buffer_of(t).span);
+        let message = format!("{message}: each of {n} threads holds `%{name}` whole");
         let d = Diagnostic::new(Code::NoAtom, spec.span, message).label(describe(p, spec));
         return d
             .related(
                 place,
-                format!("`{name}` is declared without `{{?}}`: each thread has its own"),
+                format!("`%{name}` is declared without `{{?}}`: each thread has its own"),
             )
             .help(format!(
-                "write `{{?}}` after the `RF` of `{name}`: then the {n} threads share its elements"
+                "write `{{?}}` after the `RF` of `%{name}`: then the {n} threads share its elements"
             ))
             .edit(Span { start: place.end, end: place.end }, "{?}");
     }
