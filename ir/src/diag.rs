@@ -512,32 +512,6 @@ pub fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The view of an operand with the extents `given` that has the extents `wanted`, as an action.
-pub(crate) fn view_that_fits(given: &[String], wanted: &[String]) -> Option<String> {
-    let number = |n: &String| n.parse::<i64>().ok();
-    match (given, wanted) {
-        ([n], [outer @ .., last]) if n == last && !outer.is_empty() => {
-            let (ones, zeros) = ("1,".repeat(outer.len()), "0,".repeat(outer.len()));
-            Some(format!("view the vector as a row: `.reshape([{ones}{n}]:[{zeros}1])`"))
-        }
-        ([n], [first, _]) if n == first => {
-            Some(format!("view the vector as a column: `.reshape([{n},1]:[1,0])`"))
-        }
-        ([m, n], [a, b]) if m == b && n == a => {
-            Some("exchange the modes of the input: write `.transpose()` after it".to_owned())
-        }
-        _ if given.len() == wanted.len() => {
-            let kept = given.iter().zip(wanted).map(|(n, part)| {
-                let fewer = number(part)? < number(n)?;
-                (fewer || n == part).then(|| if fewer { format!("0..{part}") } else { "_".into() })
-            });
-            let kept: Vec<String> = kept.collect::<Option<_>>()?;
-            Some(format!("take a part of the input: write `[{}]` after it", kept.join(", ")))
-        }
-        _ => None,
-    }
-}
-
 /// The known word that differs from `word` in at most two letters and in less than half of its
 /// letters: probably the intended word.
 #[cfg(feature = "text")]

@@ -6,7 +6,7 @@
 use super::extents::Value;
 use super::state::{Asked, Verifier};
 use crate::ast::{BinaryOp, ExtentRule, Numbers, ReduceOp, SpecKind, UnaryOp};
-use crate::diag::{Code, Diagnostic, count, view_that_fits};
+use crate::diag::{Code, Diagnostic, count};
 use crate::expr::Dim;
 use crate::program::{Operand, Program, SpecId, TensorId};
 use crate::scalar::Scalar;
@@ -19,6 +19,32 @@ pub(crate) const NAN_OF_FLOATS: &str = "write `min` or `max`: integers have no N
 pub(crate) fn no_literal(number: f64, scalar: Scalar) -> (String, &'static str) {
     let help = "write a number that the type can represent, or convert the tensor with `cast`";
     (format!("{scalar} cannot represent {number}"), help)
+}
+
+/// The view of an operand with the extents `given` that has the extents `wanted`, as an action.
+pub(crate) fn view_that_fits(given: &[String], wanted: &[String]) -> Option<String> {
+    let number = |n: &String| n.parse::<i64>().ok();
+    match (given, wanted) {
+        ([n], [outer @ .., last]) if n == last && !outer.is_empty() => {
+            let (ones, zeros) = ("1,".repeat(outer.len()), "0,".repeat(outer.len()));
+            Some(format!("view the vector as a row: `.reshape([{ones}{n}]:[{zeros}1])`"))
+        }
+        ([n], [first, _]) if n == first => {
+            Some(format!("view the vector as a column: `.reshape([{n},1]:[1,0])`"))
+        }
+        ([m, n], [a, b]) if m == b && n == a => {
+            Some("exchange the modes of the input: write `.transpose()` after it".to_owned())
+        }
+        _ if given.len() == wanted.len() => {
+            let kept = given.iter().zip(wanted).map(|(n, part)| {
+                let fewer = number(part)? < number(n)?;
+                (fewer || n == part).then(|| if fewer { format!("0..{part}") } else { "_".into() })
+            });
+            let kept: Vec<String> = kept.collect::<Option<_>>()?;
+            Some(format!("take a part of the input: write `[{}]` after it", kept.join(", ")))
+        }
+        _ => None,
+    }
 }
 
 impl Verifier<'_> {
@@ -312,7 +338,7 @@ impl Verifier<'_> {
         let spec = &self.p.specs[id];
         let list: Vec<String> = shapes.iter().map(|s| bracketed(&texts(self.p, s))).collect();
         let help = match (spec.kind.extents(), shapes) {
-            (ExtentRule::Product, [a, b, c]) => matmul_help(a, b, c),
+            (ExtentRule::Product, [a, b, c]) => matmul_help(self.p, a, b, c),
             (ExtentRule::Reduced, [from, ..]) => self.reduction_help(id, from),
             (rule, _) => elementwise_help(self.p, rule, shapes),
         };
@@ -511,7 +537,7 @@ fn exchanged(k: &dyn Display, n: &dyn Display) -> String {
     )
 }
 
-fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
+fn matmul_help(program: &Program, a: &[i64], b: &[i64], c: &[i64]) -> String {
     let (a, b, c) = match (a, b, c) {
         (&[m, k], &[n2, k2], &[m2, n]) if (m, k, n) == (m2, k2, n2) => {
             return exchanged(&k, &n);
@@ -526,7 +552,7 @@ fn matmul_help(a: &[i64], b: &[i64], c: &[i64]) -> String {
                 which broadcasts batches of extent 1"
             .to_owned();
     }
-    let [a, b, c] = [a, b, c].map(|s| format!("{s:?}").replace(' ', ""));
+    let [a, b, c] = [a, b, c].map(|s| bracketed(&texts(program, s)));
     format!("make A[m,k], B[k,n] and C[m,n] agree: they are {a}, {b} and {c}")
 }
 

@@ -5,10 +5,10 @@ use super::super::specs::Attributes;
 use super::super::{Fallible, Resolver, fail};
 use super::{Chain, Found};
 use crate::ast::{self, BinaryOp, ExtentRule, ReduceOp, SpecKind, UnaryOp};
-use crate::diag::{Code, Diagnostic, view_that_fits};
+use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::scalar::Scalar;
-use crate::verify::NAN_OF_FLOATS;
+use crate::verify::{NAN_OF_FLOATS, view_that_fits};
 
 impl Resolver {
     /// The type of a step's result. Results of floats are real numbers.
