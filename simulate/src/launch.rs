@@ -844,10 +844,14 @@ pub(crate) fn chosen_blocks(
     };
     let drawn = mode.schedule.is_some();
     let bound = block_steps(kernel, mode.check, drawn).saturating_add(shared);
+    let all_counted = || Ok((evenly_chosen(kernel, bound, options, whole)?, mode, bound));
+    if bound <= options.budget {
+        return all_counted();
+    }
     let counted = Counted::new(kernel, mode.check, drawn);
     let fixed = counted.fixed.saturating_add(shared);
-    if bound <= options.budget || counted.turns.is_empty() || fixed > options.budget {
-        return Ok((evenly_chosen(kernel, bound, options, whole)?, mode, bound));
+    if counted.turns.is_empty() || fixed > options.budget {
+        return all_counted();
     }
     let first = run_cluster(kernel, buffers, 0, Mode { most: Some(options.budget), ..mode })?;
     let took = first.iter().map(|block| block.counts.steps).fold(0, u64::saturating_add);
