@@ -260,6 +260,12 @@ pub enum BarrierScope {
 }
 
 impl AtomOp {
+    /// The batches of a MatMul and its extents along M, N and K; `None` for other operations.
+    pub fn matmul_extents(self) -> Option<(i64, i64, i64, i64)> {
+        let AtomOp::MatMul { l, m, n, k } = self else { return None };
+        Some((l, m, n, k))
+    }
+
     /// The kind of spec that the atom implements. `None` for a synchronization statement.
     pub fn spec_kind(self) -> Option<SpecKind> {
         Some(match self {

@@ -8,8 +8,7 @@
 
 use crate::arch::Arch;
 use crate::atom::{
-    Addressing, Atom, AtomKind, AtomOp, AtomOperand, Extent, Handover, OperandAccess, Rate,
-    Visibility,
+    Addressing, Atom, AtomKind, AtomOperand, Extent, Handover, OperandAccess, Rate, Visibility,
 };
 use crate::descriptor::{Major, MatrixRule, SwizzleMode, canonical};
 use crate::table::AtomTable;
@@ -71,20 +70,7 @@ pub fn series_of<'t>(atoms: impl Iterator<Item = &'t Atom>) -> Vec<Series<'t>> {
 }
 
 fn columns(atom: &Atom) -> Option<i64> {
-    match atom.op {
-        AtomOp::MatMul { n, .. } => Some(n),
-        AtomOp::Move
-        | AtomOp::Accumulate(_)
-        | AtomOp::Unary(_)
-        | AtomOp::Binary(_)
-        | AtomOp::Select
-        | AtomOp::Reduction(_)
-        | AtomOp::Shfl(_)
-        | AtomOp::Init
-        | AtomOp::Sync(_)
-        | AtomOp::Barrier(_)
-        | AtomOp::Elect => None,
-    }
+    atom.op.matmul_extents().map(|(_, _, n, _)| n)
 }
 
 /// The title of the atom's series: `wgmma.m64nNk16.f32.f16.ss` for `wgmma.m64n8k16.f32.f16.ss`.

@@ -13,43 +13,17 @@ pub(crate) fn matmul_rows(table: &AtomTable, a: Scalar, b: Scalar, acc: Scalar) 
             && atom.op.spec_kind() == Some(SpecKind::MatMul)
             && atom.operands.iter().zip(scalars).all(|(o, s)| o.is_of(s) && o.allows(Memory::Rf))
     };
-    let speed = |atom: &Atom| match atom.op {
-        AtomOp::MatMul { l, m, n, k } => {
-            let groups = 32.0 / atom.group as f64;
-            (l * m * n * k) as f64 * groups / atom.cost.issue_cycles.max(1e-9)
-        }
-        AtomOp::Move
-        | AtomOp::Accumulate(_)
-        | AtomOp::Unary(_)
-        | AtomOp::Binary(_)
-        | AtomOp::Select
-        | AtomOp::Reduction(_)
-        | AtomOp::Shfl(_)
-        | AtomOp::Init
-        | AtomOp::Sync(_)
-        | AtomOp::Barrier(_)
-        | AtomOp::Elect => 0.0,
-    };
-    let depth = |atom: &Atom| match atom.op {
-        AtomOp::MatMul { m, n, k, .. } => m * n * k,
-        AtomOp::Move
-        | AtomOp::Accumulate(_)
-        | AtomOp::Unary(_)
-        | AtomOp::Binary(_)
-        | AtomOp::Select
-        | AtomOp::Reduction(_)
-        | AtomOp::Shfl(_)
-        | AtomOp::Init
-        | AtomOp::Sync(_)
-        | AtomOp::Barrier(_)
-        | AtomOp::Elect => 0,
+    let size = |atom: &Atom| atom.op.matmul_extents().map_or(0, |(l, m, n, k)| l * m * n * k);
+    let speed = |atom: &Atom| {
+        let groups = 32.0 / atom.group as f64;
+        size(atom) as f64 * groups / atom.cost.issue_cycles.max(1e-9)
     };
     let mut rows: Vec<&Atom> = table.implementing(SpecKind::MatMul).filter(fits).collect();
     // Groups that are no neighbors, as quad-pairs, are for where nothing else is as fast.
     let neighbors = |a: &Atom| a.thread_layout.cosize() == a.group;
     let fastest = rows.iter().filter(|a| neighbors(a)).map(|a| speed(a)).fold(0.0, f64::max);
     rows.retain(|a| neighbors(a) || speed(a) > fastest);
-    rows.sort_by(|x, y| speed(y).total_cmp(&speed(x)).then(depth(y).cmp(&depth(x))));
+    rows.sort_by(|x, y| speed(y).total_cmp(&speed(x)).then(size(y).cmp(&size(x))));
     rows
 }
 

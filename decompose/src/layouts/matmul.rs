@@ -392,20 +392,7 @@ fn unfit(
     threads: i64,
     pin: Option<(i64, i64, i64)>,
 ) -> (String, String) {
-    let inst = |atom: &Atom| match atom.op {
-        AtomOp::MatMul { m, n, k, .. } => (m, n, k),
-        AtomOp::Move
-        | AtomOp::Accumulate(_)
-        | AtomOp::Unary(_)
-        | AtomOp::Binary(_)
-        | AtomOp::Select
-        | AtomOp::Reduction(_)
-        | AtomOp::Shfl(_)
-        | AtomOp::Init
-        | AtomOp::Sync(_)
-        | AtomOp::Barrier(_)
-        | AtomOp::Elect => (1, 1, 1),
-    };
+    let inst = |atom: &Atom| atom.op.matmul_extents().map_or((1, 1, 1), |(_, m, n, k)| (m, n, k));
     let odd = |atom: &Atom| -> Vec<(&str, i64, i64)> {
         let i = inst(atom);
         let all = [("M", block.0, i.0), ("N", block.1, i.1), ("K", block.2, i.2)];
