@@ -24,7 +24,7 @@ pub(crate) struct Loop {
     pub(crate) step: i64,
     /// How many iterations it has, if that is known.
     pub(crate) trips: Option<i64>,
-    /// What its rings lie in.
+    /// The memory of its rings.
     pub(crate) memory: Memory,
     /// Tensors that can be rings, by their allocations, with the copies that fill them.
     pub(crate) rings: BTreeMap<NodeKey, Vec<NodeKey>>,
@@ -233,7 +233,7 @@ pub(crate) struct Waiting {
     pub(crate) copy: Span,
     /// Why.
     pub(crate) why: Why,
-    /// What is in the way, where that is not the copy.
+    /// The obstacle, unless it is the copy itself.
     pub(crate) at: Option<Span>,
 }
 

@@ -82,7 +82,7 @@ pub(crate) const SPILL_CYCLES: f64 = 64.0;
 /// wait for.
 pub(crate) const STALL: f64 = 9.0;
 
-/// What a warp takes to ask whether all elements of an instruction are there.
+/// Cycles in which a warp tests whether all elements of an instruction exist.
 pub(crate) const SPLIT_CYCLES: f64 = 2.0;
 
 /// Fewer warps read all values of each other.

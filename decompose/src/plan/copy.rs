@@ -24,9 +24,9 @@ pub struct Candidate {
     pub p: Layout,
     /// See `p`.
     pub q: Layout,
-    /// What the source demands of a shared-memory layout.
+    /// The run that an open layout of the source must provide.
     pub src_run: Option<Run>,
-    /// What the destination demands.
+    /// The run that an open layout of the destination must provide.
     pub dst_run: Option<Run>,
     /// Whether the source lies in registers.
     pub src_rf: bool,

@@ -16,7 +16,7 @@ pub(crate) struct Choice {
     pub values: (Layout, Layout),
     /// Masks of the lanes that exchange, one exchange each.
     pub masks: Vec<i64>,
-    /// What is left: the threads that exchange through shared memory.
+    /// The threads that exchange their partial results through shared memory.
     pub shared: Option<Through>,
     /// The thread-value layout of the input.
     pub input: Layout,

@@ -3,14 +3,15 @@
 use carbyne_ir::ast::{Expr, NodeKey, Stmt};
 use std::collections::BTreeSet;
 
-/// What was made of loops with roles, for who places synchronization.
+/// The roles that rewrites have made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roles {
-    /// What is handed over, and how.
+    /// The rings that roles hand over.
     pub(crate) handed: Vec<Handed>,
     /// The loops of roles.
     pub(crate) loops: BTreeSet<NodeKey>,
-    /// What roles execute beside a role before it: between these nobody may wait for all.
+    /// The statements of all roles but the first of a loop. No barrier may be put before one, as
+    /// the roles before it may still run.
     pub(crate) beside: BTreeSet<NodeKey>,
     /// The copies that producers execute in the end.
     pub(crate) producers: Vec<Producer>,
@@ -61,7 +62,7 @@ pub(crate) struct Handed {
 pub(crate) struct Filling {
     /// Where it says that a stage is full.
     pub(crate) at: NodeKey,
-    /// What it executes.
+    /// The statement of the role.
     pub(crate) within: NodeKey,
     /// How many threads it has.
     pub(crate) threads: i64,
