@@ -17,6 +17,7 @@
 #[cfg(feature = "proptest")]
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRng, TestRunner};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// The environment variable that makes tests run all of their corpora.
 pub const ALL: &str = "CARBYNE_ALL";
@@ -26,6 +27,10 @@ pub const SEED: &str = "CARBYNE_SEED";
 
 /// The environment variable that sets the number of cases of a property.
 pub const CASES: &str = "CARBYNE_CASES";
+
+/// Within this time all work that has a bound ends, also on a slow machine under load. Tests that
+/// exceed it have found work without a bound.
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// Whether tests run their whole corpora.
 #[must_use]

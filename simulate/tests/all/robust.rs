@@ -97,7 +97,7 @@ fn storm(seeds: &[String], seed: u64, time: Duration) -> (usize, usize) {
             Ok(fine) => ran += usize::from(fine),
             Err(_) => panic!("seed {seed} panics on:\n{text}"),
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "seed {seed} is slow on:\n{text}");
+        assert!(began.elapsed() < testing::SOON, "seed {seed} is slow on:\n{text}");
     }
     (resolved, ran)
 }
