@@ -52,12 +52,28 @@ impl ArchLimits {
     /// 0 if not even one block fits (CUDA C++ Programming Guide, Hardware Multithreading).
     #[must_use]
     pub fn resident_blocks(&self, threads: i64, registers: i64, shared_bytes: i64) -> i64 {
+        if !self.has_shared(shared_bytes) {
+            return 0;
+        }
         let by_memory =
             self.smem_per_sm / shared_bytes.saturating_add(self.reserved_smem_per_block).max(1);
         by_memory
             .min(self.regs_per_sm / registers.saturating_mul(threads).max(1))
             .min(self.warps_per_sm * 32 / threads.max(1))
             .min(self.blocks_per_sm)
+    }
+
+    /// Whether a block can have this number of bytes of shared memory.
+    #[must_use]
+    pub fn has_shared(&self, bytes: i64) -> bool {
+        bytes <= self.max_smem_per_block
+    }
+
+    /// The number of 32-bit registers that each thread of a block of `threads` threads can have,
+    /// if all have the same number. At least 1.
+    #[must_use]
+    pub fn registers_for(&self, threads: i64) -> i64 {
+        self.regs_per_thread.min(self.regs_per_sm / threads.max(1)).max(1)
     }
 }
 

@@ -115,11 +115,7 @@ pub(crate) fn is_whole(p: &Program, t: TensorId) -> bool {
 /// How many blocks of a kernel a multiprocessor holds, of so many bytes of shared memory each. How
 /// many registers a thread takes is not known yet.
 pub(crate) fn resident(p: &Program, table: &AtomTable, kernel: SpecId, bytes: i64) -> i64 {
-    let limits = limits(table.arch);
-    match bytes <= limits.max_smem_per_block {
-        true => limits.resident_blocks(block_threads(p, kernel).max(1), 0, bytes),
-        false => 0,
-    }
+    limits(table.arch).resident_blocks(block_threads(p, kernel).max(1), 0, bytes)
 }
 
 /// The group that executes a leaf on tensors that belong to all of it; none where other threads do.

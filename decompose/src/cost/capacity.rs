@@ -21,7 +21,7 @@ pub(crate) fn threads(consumers: i64, threads: i64, table: &AtomTable) -> i64 {
 /// The registers that a thread of such a block has at most, of those that consume.
 pub(crate) fn room(consumers: i64, threads: i64, table: &AtomTable) -> i64 {
     let (limits, all) = (limits(table.arch), self::threads(consumers, threads, table));
-    let each = limits.regs_per_thread.min(limits.regs_per_sm / all.max(1));
+    let each = limits.registers_for(all);
     registers(consumers.saturating_mul(threads), table).map_or(each, |(_, more)| more.max(each))
 }
 

@@ -9,8 +9,7 @@ use carbyne_atoms::AtomTable;
 /// and may not. Behind those whose threads have less to do are put instances without products that
 /// are alike but for it, as more threads hide more of each other's waiting.
 pub(crate) fn crowding(e: &Estimate, table: &AtomTable) -> f64 {
-    let limits = carbyne_atoms::limits(table.arch);
-    let room = (limits.regs_per_sm / e.threads.max(1)).clamp(1, limits.regs_per_thread);
+    let room = carbyne_atoms::limits(table.arch).registers_for(e.threads);
     let over = (e.registers - room).clamp(0, 2 * room);
     let each = e.instructions / (e.threads.max(1) as f64 / 32.0).ceil();
     let multiplies = e[Resource::Matrix].amount > 0.0;

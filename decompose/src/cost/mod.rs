@@ -245,7 +245,7 @@ fn held(least: &least::Least<'_>, kernel: SpecId, outline: &Outline) -> Result<H
     // Threads that hold each register tensor: those of the first leaf that touches it.
     let mut registers: BTreeMap<BufferId, i64> = BTreeMap::new();
     let mut shared: BTreeMap<BufferId, i64> = BTreeMap::new();
-    let most = limits.regs_per_thread.min(limits.regs_per_sm / outline.threads.max(1));
+    let most = limits.registers_for(outline.threads);
     let mut fragments = 0;
     for leaf in &outline.leaves {
         fragments = fragments.max(least.fragments(leaf.spec));
@@ -279,7 +279,7 @@ fn held(least: &least::Least<'_>, kernel: SpecId, outline: &Outline) -> Result<H
         }
     }
     let shared_bytes = live::most(p, kernel, Memory::Sh, &shared);
-    if shared_bytes > limits.max_smem_per_block {
+    if !limits.has_shared(shared_bytes) {
         return Err(Refusal::Shared { bytes: shared_bytes, most: limits.max_smem_per_block });
     }
     let registers = live::most(p, kernel, Memory::Rf, &registers) + fragments;

@@ -102,9 +102,9 @@ pub(crate) fn estimate(
     let limits = t.limits;
     let registers = held.registers.saturating_add(t.fitted.addresses as i64).max(1);
     // Registers are given to threads when a block begins, to all as many.
-    let own = registers.min(limits.regs_per_thread).min(limits.regs_per_sm / t.threads.max(1));
+    let own = registers.min(limits.registers_for(t.threads));
     let resident = limits.resident_blocks(t.threads, own, held.shared_bytes).max(1);
-    let fits = held.shared_bytes <= limits.max_smem_per_block;
+    let fits = limits.has_shared(held.shared_bytes);
     let slots = resident.saturating_mul(t.machine.sms).max(1);
     let blocks = outline.blocks.unwrap_or(slots).max(0);
     let mut total = Units::default();

@@ -693,7 +693,7 @@ impl Choosing<'_> {
 
     /// Whether a block has so many bytes of shared memory.
     pub(super) fn fits(&self, shared: i64) -> bool {
-        shared <= limits(self.table.arch).max_smem_per_block
+        limits(self.table.arch).has_shared(shared)
     }
 
     /// Cycles of the launches of so many kernels: every one but the first is launched behind
