@@ -5,6 +5,7 @@
 use crate::support::{carbyne, none, scratch};
 use carbyne_codegen::testing::require_nvrtc;
 use carbyne_ir::testing;
+use rayon::prelude::*;
 
 /// The consecutive mode of a tile, and the width of its rows in bytes.
 #[derive(Copy, Clone, PartialEq)]
@@ -130,6 +131,9 @@ fn every_layout_with_a_descriptor_is_multiplied() {
     }
     let check = |(types, a, b): &(Types, Lay, Lay)| -> Result<(), String> {
         let name = format!("{}_{}_{}_{}", types.0, types.2, a.name('a'), b.name('b'));
+        if !testing::one_in(2, &name) {
+            return Ok(());
+        }
         let text = program(&name, *types, *a, *b);
         let file = folder.join(format!("{name}.cby"));
         let decomposed = carbyne(&["decompose", "-", "--arch", "sm_90a"], &text);
@@ -152,5 +156,5 @@ fn every_layout_with_a_descriptor_is_multiplied() {
         }
         Ok(())
     };
-    none(programs.iter().filter_map(|p| check(p).err()).collect());
+    none(programs.par_iter().filter_map(|p| check(p).err()).collect());
 }

@@ -8,14 +8,14 @@
 //! Slow tests use random architectures and inputs (`carbyne_ir::testing`).
 
 use crate::host::{Parts, compiled};
-use crate::support::{Ran, carbyne, golden, none, root, scratch, shown, texts_under};
+use crate::support::{Ran, carbyne, golden, made, none, root, run, scratch, shown, texts_under};
 use carbyne_codegen::nvrtc::{Emit, Options, Usage};
 use carbyne_codegen::testing::{require_nvrtc, wgmma_faults};
 use carbyne_ir::testing;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Mutex;
 
 /// A program and the options in its comments.
 struct Example {
@@ -180,30 +180,6 @@ fn example(file: PathBuf) -> Example {
     Example { archs, cuda, generic, simulate: words("simulate:"), multiplies, file, kernel_level }
 }
 
-/// Runs a command on an example. Returns its messages if it fails.
-fn run(example: &Example, args: &[&str]) -> Result<Ran, String> {
-    let path = example.file.display().to_string();
-    let mut all = vec![args[0], path.as_str()];
-    all.extend(&args[1..]);
-    let ran = carbyne(&all, "");
-    let command = format!("{} {}", shown(&example.file), args.join(" "));
-    if ran.code == 0 {
-        Ok(ran)
-    } else {
-        Err(format!("{command}: exit code {}\n{}", ran.code, ran.stderr))
-    }
-}
-
-/// The output of `carbyne decompose` or `carbyne compile` for an example and an architecture. All
-/// tests share one run of the command.
-fn made(example: &Example, command: &'static str, arch: &str) -> Result<Arc<Ran>, String> {
-    type Made = Arc<OnceLock<Result<Arc<Ran>, String>>>;
-    static MADE: Mutex<BTreeMap<(&str, PathBuf, String), Made>> = Mutex::new(BTreeMap::new());
-    let key = (command, example.file.clone(), arch.to_owned());
-    let made = MADE.lock().expect("no test panics here").entry(key).or_default().clone();
-    made.get_or_init(|| run(example, &[command, "--arch", arch]).map(Arc::new)).clone()
-}
-
 /// Fails with the errors that `f` reports for any example.
 fn each(f: impl Fn(&Example) -> Result<(), String> + Sync) {
     none(examples().par_iter().filter_map(|e| f(e).err()).collect());
@@ -234,8 +210,8 @@ fn drawn_arch(e: &Example) -> &[String] {
 #[test]
 fn they_are_well_formed_and_formatted() {
     each(|e| {
-        run(e, &["check"])?;
-        run(e, &["fmt", "--check"])?;
+        run(&e.file, &["check"])?;
+        run(&e.file, &["fmt", "--check"])?;
         if e.archs.is_empty() { Err(format!("{}: no `// archs:`", shown(&e.file))) } else { Ok(()) }
     });
 }
@@ -248,7 +224,7 @@ fn they_run_as_written() {
         }
         let mut args = vec!["simulate", "--ints"];
         args.extend(e.simulate.iter().map(String::as_str));
-        match run(e, &args) {
+        match run(&e.file, &args) {
             // A leaf of several threads on plain registers has no meaning before an atom is chosen.
             Err(why) if why.contains("S0506") => Ok(()),
             other => other.map(|_| ()),
@@ -266,7 +242,7 @@ fn they_compute_what_they_mean() {
         for inputs in testing::one_of(&name, &["--seed=1", "--ints=1", "--schedule=5"]) {
             let mut args = vec!["simulate", "--arch", arch, inputs];
             args.extend(e.simulate.iter().map(String::as_str));
-            let ran = run(e, &args)?;
+            let ran = run(&e.file, &args)?;
             let compared = match e.generic {
                 true => !ran.stderr.contains("compared with the meaning: 0"),
                 false => ran.stderr.contains("compared with the meaning: the elements that the"),
@@ -282,7 +258,7 @@ fn they_compute_what_they_mean() {
 #[test]
 fn what_is_decomposed_decomposes_to_itself() {
     each_on(every_arch, |e, arch| {
-        let once = made(e, "decompose", arch)?;
+        let once = made(&e.file, "decompose", arch)?;
         let again = carbyne(&["decompose", "-", "--arch", arch], &once.stdout);
         let name = format!("{} for {arch}", shown(&e.file));
         if again.code != 0 {
@@ -303,7 +279,7 @@ fn their_cuda_is_as_expected() {
         if !e.cuda.iter().any(|a| a == arch) {
             return Ok(());
         }
-        let printed = made(e, "compile", arch)?;
+        let printed = made(&e.file, "compile", arch)?;
         golden(&beside(&e.file, arch), &Parts::of(printed.text()).device)
     });
 }
@@ -318,10 +294,10 @@ fn compiled_archs(e: &Example) -> Vec<String> {
 /// registers, the host's compiler compiles the host part.
 #[test]
 fn they_are_whole_files() {
-    let (nvrtc, folder) = (require_nvrtc(), scratch("whole_files"));
+    let (nvrtc, hosts) = (require_nvrtc(), Mutex::new(BTreeMap::new()));
     let one = |e: &Example, arch: &str| {
         let name = format!("{} for {arch}", shown(&e.file));
-        let printed = made(e, "compile", arch)?;
+        let printed = made(&e.file, "compile", arch)?;
         let stem = e.file.file_stem().and_then(|s| s.to_str()).expect("a name");
         for of in ["launch", "workspace_bytes"] {
             if !printed.text().contains(&format!(" {stem}_{of}(")) {
@@ -346,12 +322,30 @@ fn they_are_whole_files() {
                 return Err(format!("{name}: {}", faults.join("\n")));
             }
         }
-        let unit = folder.join(format!("{}.{arch}.cpp", shown(&e.file).replace('/', "_")));
-        std::fs::write(&unit, Parts::of(printed.text()).host).expect("writable");
-        compiled(&["-fsyntax-only", &unit.display().to_string()])
-            .map_err(|e| format!("{name}: {e}"))
+        hosts.lock().expect("no test panics here").insert(name, Parts::of(printed.text()).host);
+        Ok(())
     };
     each(|e| compiled_archs(e).iter().try_for_each(|arch| one(e, arch)));
+    let unit = scratch("whole_files").join("host.cpp");
+    std::fs::write(&unit, in_namespaces(&hosts.into_inner().expect("no test panics here")))
+        .expect("writable");
+    compiled(&["-fsyntax-only", &unit.display().to_string()]).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// One unit with the host parts of all files, because the standard headers take longer to compile
+/// than what follows them. Each part has a namespace of its own, and errors name its file.
+fn in_namespaces(hosts: &BTreeMap<String, String>) -> String {
+    let is_include = |line: &&str| line.starts_with("#include ");
+    let headers: BTreeSet<&str> =
+        hosts.values().flat_map(|host| host.lines().filter(is_include)).collect();
+    let mut unit: String = headers.iter().map(|line| format!("{line}\n")).collect();
+    for (i, (name, host)) in hosts.iter().enumerate() {
+        let body = host.lines().map(|line| if is_include(&line) { "" } else { line });
+        // Functions of C are the same ones in all namespaces.
+        let body = body.collect::<Vec<_>>().join("\n").replace("extern \"C\" ", "");
+        unit += &format!("namespace file_{i} {{\n#line 1 \"{name}\"\n{body}\n}}\n");
+    }
+    unit
 }
 
 /// The file for a CUDA C++ text: `examples/gemm.sm_80.cu` for `examples/gemm.cby`.
@@ -394,7 +388,7 @@ fn their_decomposed_texts_compile() {
         if !testing::one_in(4, &name) {
             return Ok(());
         }
-        let decomposed = made(e, "decompose", arch)?;
+        let decomposed = made(&e.file, "decompose", arch)?;
         let compiled = |emit: &str| {
             let args = ["compile", "-", "--arch", arch, "--emit", emit];
             let ran = carbyne(&args, &decomposed.stdout);

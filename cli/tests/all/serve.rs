@@ -441,7 +441,7 @@ mod process {
     #[test]
     #[cfg(target_os = "linux")]
     fn memory_stays_what_it_is() {
-        let text = include_str!("../../../examples/tile/gemm_staged.cby");
+        let text = include_str!("../../../examples/tile/copy_row_b16_shared.cby");
         let all = std::env::var_os("CARBYNE_ALL").is_some();
         let mut process = serve(Stdio::piped(), Stdio::piped());
         let mut to = process.stdin.take().unwrap();

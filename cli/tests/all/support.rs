@@ -1,7 +1,9 @@
 //! Helpers of these tests: they run the command line inside the test, and compare outputs with
 //! files.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The exit code and output of a run.
 pub(crate) struct Ran {
@@ -50,6 +52,29 @@ pub(crate) fn carbyne(args: &[&str], stdin: impl AsRef<[u8]>) -> Ran {
     let all = std::iter::once("carbyne").chain(args.iter().copied());
     let code = carbyne::run(all, &mut stdin.as_ref(), &mut stdout, &mut stderr);
     Ran { code, stdout, stderr: String::from_utf8(stderr).expect("diagnostics are UTF-8") }
+}
+
+/// Runs a command on a file. Returns its messages if it fails.
+pub(crate) fn run(file: &Path, args: &[&str]) -> Result<Ran, String> {
+    let path = file.display().to_string();
+    let mut all = vec![args[0], path.as_str()];
+    all.extend(&args[1..]);
+    let ran = carbyne(&all, "");
+    let command = format!("{} {}", shown(file), args.join(" "));
+    match ran.code {
+        0 => Ok(ran),
+        code => Err(format!("{command}: exit code {code}\n{}", ran.stderr)),
+    }
+}
+
+/// The output of `carbyne decompose` or `carbyne compile` for an example and an architecture. All
+/// tests share one run of the command.
+pub(crate) fn made(file: &Path, command: &'static str, arch: &str) -> Result<Arc<Ran>, String> {
+    type Made = Arc<OnceLock<Result<Arc<Ran>, String>>>;
+    static MADE: Mutex<BTreeMap<(&str, PathBuf, String), Made>> = Mutex::new(BTreeMap::new());
+    let key = (command, file.to_owned(), arch.to_owned());
+    let made = MADE.lock().expect("no test panics here").entry(key).or_default().clone();
+    made.get_or_init(|| run(file, &[command, "--arch", arch]).map(Arc::new)).clone()
 }
 
 /// The root of the workspace.

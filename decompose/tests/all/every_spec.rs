@@ -55,7 +55,7 @@ impl Programs {
     fn wrong(&self) -> Vec<String> {
         let mut wrong = vec![];
         let mut tables: Vec<Option<AtomTable>> = ARCHS.iter().map(|_| None).collect();
-        for (name, since, text) in self.0.iter().filter(|(name, ..)| testing::one_in(3, name)) {
+        for (name, since, text) in self.0.iter().filter(|(name, ..)| testing::one_in(5, name)) {
             let first = ARCHS.iter().position(|a| a == since).expect("an architecture");
             let archs: Vec<usize> = (first..ARCHS.len()).collect();
             for &number in testing::one_of(name, &archs) {

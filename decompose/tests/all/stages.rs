@@ -175,7 +175,7 @@ fn slices_run_through_the_iterations() {
         for (start, step, stages) in [(0, 1, 3), (1, 2, 2), (0, 1, 4), (0, 1, 1), (0, 4, 3)] {
             let outer = format!("for (k = {start}; k < {tiles}; k += {step}) stages={stages}");
             let src = sliced(&outer, (slices, depth), 2 * start);
-            if !testing::one_in(2, &src) {
+            if !testing::one_in(4, &src) {
                 continue;
             }
             for table in testing::one_of(&src, &tables) {

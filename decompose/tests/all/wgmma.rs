@@ -114,7 +114,7 @@ fn every_type_and_major() {
     for types in types {
         for along_k in [[true, true], [true, false], [false, true], [false, false]] {
             let (tile, threads, stages) = *next.next().expect("endless");
-            if !testing::one_in(2, &format!("{types:?} {along_k:?}")) {
+            if !testing::one_in(4, &format!("{types:?} {along_k:?}")) {
                 continue;
             }
             let (text, p) = right(&Ring { types, along_k, tile, threads, stages, ..USUAL }.text());
