@@ -63,10 +63,12 @@ pub(super) fn mistake_help(text: &str, base: usize, at: usize, rules: &[Rule]) -
         };
     }
     if before.ends_with(['[', ',']) && rest.starts_with("..") {
-        return said("write the start of the range: `0..64`");
+        let end = rest.trim_start_matches('.').split([']', ',']).next().unwrap_or("");
+        return Some(format!("write the start of the range: `0..{end}`"));
     }
     if before.ends_with("..") && rest.starts_with([']', ',']) {
-        return said("write the end of the range: `0..64`");
+        let start = before.trim_end_matches('.').rsplit(['[', ',', ' ']).next().unwrap_or("");
+        return Some(format!("write the end of the range, such as `{start}..64`"));
     }
     if before.ends_with(['[', ',']) && rest.starts_with(':') {
         return said("write `_` for a whole mode, `0..64` for a part of it");
@@ -77,11 +79,17 @@ pub(super) fn mistake_help(text: &str, base: usize, at: usize, rules: &[Rule]) -
     if rest.starts_with('?') || word == "if" {
         return said("write a choice as `select(%p, %a, %b)`");
     }
-    if ["+=", "-=", "*=", "/="].iter().any(|sign| rest.starts_with(sign)) {
-        return said("write `%y = %y + %x`; `MatMul (%a, %b) -> (%c)` adds a product to `%c`");
+    let line = rest.lines().next().unwrap_or("").split(" //").next().unwrap_or("");
+    if let Some((sign, value)) =
+        line.split_once('=').filter(|(s, _)| ["+", "-", "*", "/"].contains(s))
+    {
+        let value = value.trim();
+        let product = "`MatMul (%a, %b) -> (%c)` adds a product to `%c`";
+        return Some(format!("write `{before} = {before} {sign} {value}`; {product}"));
     }
     if rest.starts_with('*') && before.ends_with('*') {
-        return said("write a power as a product, `%x * %x`");
+        let base = before.trim_end_matches(['*', ' ']).rsplit([' ', '(']).next().unwrap_or("");
+        return Some(format!("write a power as a product, `{base} * {base}`"));
     }
     // The start of a number, or the rest of one.
     let number = rest.starts_with(|c: char| c.is_ascii_digit())

@@ -299,7 +299,10 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, O
         return say("write a text in quotes only as the value of `loc`: `loc=\"model.py:12\"`");
     }
     if let Some(help) = counter_help(text, base, at) {
-        return Some(help);
+        return say(&help);
+    }
+    if rules.contains(&Rule::compare_op) && rest.starts_with('=') {
+        return Some(("compare with `==`".to_owned(), edit(1, "==")));
     }
     let remainder = || say("for a remainder put a space behind `%`");
     let first = rest.chars().next();
@@ -354,71 +357,16 @@ fn help(text: &str, base: usize, at: usize, rules: &[Rule]) -> Option<(String, O
     None
 }
 
-/// The help for a counter that is declared or stepped as in other languages, with its edit.
-fn counter_help(text: &str, base: usize, at: usize) -> Option<(String, Option<Edit>)> {
-    let (before, rest) = (text.get(base..at)?, text.get(at..)?);
-    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let edit =
-        |start: usize, end: usize, text: String| Some(Edit { span: Span::new(start, end), text });
-    let word = rest.trim_start_matches(['@', '%', '#']).split(|c| !letter(c)).next()?;
-    let step = before.trim_end();
-    if step == "counter" && !word.is_empty() {
-        let sigil = usize::from(rest.starts_with(['%', '#']));
-        let help = format!("a counter begins with `@`: `counter @{word} = 0`");
-        return Some((help, edit(at, at + sigil, "@".to_owned())));
-    }
-    if let Some(name) = step.strip_prefix("counter @").filter(|name| name.chars().all(letter)) {
-        let end = base + step.len();
-        let help = format!("write its first value: `counter @{name} = 0`");
-        let value = if rest.starts_with('=') { None } else { edit(end, end, " = 0".to_owned()) };
-        return Some((help, value));
-    }
-    let line = rest.lines().next().unwrap_or("");
-    if step.is_empty()
-        && ["+=", "-=", "++", "--"]
-            .iter()
-            .any(|op| line.trim_start_matches(letter).trim_start().starts_with(op))
-    {
-        let help = format!("a counter begins with `@`: `@{word} += 1`");
-        return Some((help, edit(at, at, "@".to_owned())));
-    }
-    let name = step.strip_prefix('@')?;
-    if let Some((name, _)) = name.split_once("+=")
-        && rest.starts_with('%')
-    {
-        let name = name.trim();
-        let help = format!(
+/// The help for a counter that is stepped by data.
+fn counter_help(text: &str, base: usize, at: usize) -> Option<String> {
+    let (name, _) = text.get(base..at)?.strip_prefix('@')?.split_once("+=")?;
+    text.get(at..)?.starts_with('%').then(|| {
+        format!(
             "a counter adds numbers: read an integer of the caller first, `@n = %sizes[0]`, and \
-             write `@{name} += @n`"
-        );
-        return Some((help, None));
-    }
-    if !name.chars().all(letter) {
-        return None;
-    }
-    let end = |operator: &str| at + operator.len();
-    if let Some(by) = ["-=", "*="].into_iter().find(|op| rest.starts_with(op)) {
-        let value = line[2..].split("//").next().unwrap_or("").trim();
-        let part = match value.chars().all(|c| letter(c) || c == '@') {
-            true => value.to_owned(),
-            false => format!("({value})"),
-        };
-        let set = match by {
-            "-=" => format!("= max(0, @{name} - {part})"),
-            _ => format!("= @{name} * {part}"),
-        };
-        let place = at..at + line.find(value).unwrap_or(2) + value.len();
-        let help = format!("write `@{name} {set}`: besides `=` there is only `+=`");
-        return Some((help, edit(place.start, place.end, set)));
-    }
-    let (operator, set) = match rest {
-        _ if rest.starts_with("++") => ("++", "+= 1".to_owned()),
-        _ if rest.starts_with("--") => ("--", format!("= max(0, @{name} - 1)")),
-        _ => return None,
-    };
-    let space = if before.ends_with(' ') { "" } else { " " };
-    let help = format!("write `@{name} {set}`");
-    Some((help, edit(at, end(operator), format!("{space}{set}"))))
+             write `@{} += @n`",
+            name.trim()
+        )
+    })
 }
 
 /// A description of a rule for messages.

@@ -22,6 +22,7 @@ pub(super) fn mended(
     let p = Place { text, base, at, step, rest, line };
     let other = p.division().or_else(|| p.for_loop()).or_else(|| p.define());
     let other = other.or_else(|| p.constant()).or_else(|| p.barrier()).or_else(|| p.layout());
+    let other = other.or_else(|| p.fact()).or_else(|| p.counter()).or_else(|| p.call());
     if other.is_some() {
         return other;
     }
@@ -172,6 +173,90 @@ impl Place<'_> {
         let layout = format!("[{}:{}]", tuple(shape), tuple(stride));
         let help = format!("write shape and strides as tuples, `{layout}`");
         Some((help, edit(self.base + open, close + 1, layout)))
+    }
+
+    /// `where N = 0`
+    fn fact(&self) -> Option<(String, Edit)> {
+        let facts = self.line.strip_prefix("where ").filter(|_| self.at == self.base)?;
+        let mut from = self.at + self.line.len() - facts.len();
+        for fact in facts.split(" typical ").next()?.split(',') {
+            let equal = fact
+                .split_once('=')
+                .filter(|(a, b)| !a.ends_with(['<', '>', '!', '=']) && !b.starts_with('='));
+            if let Some((a, b)) = equal {
+                let new = format!("{} == {}", a.trim(), b.trim());
+                let start = from + fact.len() - fact.trim_start().len();
+                let help = format!("write the fact with `==`: `{new}`");
+                return Some((help, edit(start, start + fact.trim().len(), new)));
+            }
+            from += fact.len() + 1;
+        }
+        None
+    }
+
+    /// `@q++`, `--@q`, `@q -= 3`, `counter q = 4` and `counter @q`
+    fn counter(&self) -> Option<(String, Edit)> {
+        let whole = |new: String, why: &str| {
+            let help = format!("write it as `{new}`{why}");
+            Some((help, edit(self.base, self.base + self.line.len(), new)))
+        };
+        if let Some(declared) = self.line.strip_prefix("counter ") {
+            let name = word_of(declared.trim_start().trim_start_matches(['@', '%', '#']));
+            let (_, rest) = declared.split_once(name).filter(|_| !name.is_empty())?;
+            return match rest.trim_start().strip_prefix('=').map(str::trim) {
+                None if rest.trim().is_empty() => {
+                    whole(format!("counter @{name} = 0"), ", with a first value")
+                }
+                Some(value) if !declared.trim_start().starts_with('@') => {
+                    whole(format!("counter @{name} = {value}"), ": a counter begins with `@`")
+                }
+                _ => None,
+            };
+        }
+        let step = self.line.trim_end_matches([';', ' ']);
+        let ends = |sign| step.strip_prefix(sign).or_else(|| step.strip_suffix(sign));
+        let by = |sign| step.split_once(sign);
+        let one = |sign| ends(sign).map(|name| (name, "1"));
+        let set = [
+            ("+=", one("++")),
+            ("-=", one("--")),
+            ("+=", by("+=")),
+            ("-=", by("-=")),
+            ("*=", by("*=")),
+        ];
+        let (sign, (name, value)) = set.into_iter().find_map(|(sign, set)| Some((sign, set?)))?;
+        // A step by `+=` that is wrong has a wrong value.
+        let is_step = sign == "+=" && name.starts_with('@') && step.contains("+=");
+        let (name, value) = (name.trim().trim_start_matches('@'), value.trim());
+        if name.is_empty() || !is_word(name) || is_step {
+            return None;
+        }
+        let part = match value.chars().all(|c| c.is_ascii_alphanumeric() || "_@".contains(c)) {
+            true => value.to_owned(),
+            false => format!("({value})"),
+        };
+        match sign {
+            "+=" => whole(format!("@{name} += {value}"), ""),
+            "-=" => whole(
+                format!("@{name} = max(0, @{name} - {part})"),
+                ": a counter is never negative",
+            ),
+            _ => whole(format!("@{name} = @{name} * {part}"), ""),
+        }
+    }
+
+    /// `exp %x`
+    fn call(&self) -> Option<(String, Edit)> {
+        let before = self.step.trim_end();
+        let called = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
+        let operand = self.rest.split([' ', ',', ')', '\n']).next()?;
+        let is_operand = operand.starts_with(|c: char| c == '%' || c.is_ascii_digit());
+        if before.len() == self.step.len() || !FUNCTIONS.contains(&called) || !is_operand {
+            return None;
+        }
+        let new = format!("{called}({operand})");
+        let start = self.base + before.len() - called.len();
+        Some((format!("write it as `{new}`"), edit(start, self.at + operand.len(), new)))
     }
 
     /// `%A: f16[8,8]`
