@@ -134,6 +134,12 @@ impl Diagnostic {
         self.edits.clear();
         self
     }
+    /// Puts a better action before the help, which stays as its alternative.
+    #[must_use]
+    pub fn better(mut self, help: impl Into<String>) -> Self {
+        let other = self.help.take().map_or(String::new(), |other| format!("; or {other}"));
+        self.help(format!("{}{other}", help.into()))
+    }
     /// Adds an edit that implements the help.
     #[must_use]
     pub fn edit(mut self, span: Span, text: impl Into<String>) -> Self {

@@ -69,8 +69,7 @@ pub(crate) fn not_by<'a>(
     match (other, spec.word(Key::Atom)) {
         (Some(other), Some(word)) => {
             let help = format!("write `atom={other}`, which takes these operands");
-            let wanted = d.help.clone().map(|help| format!("or {help}"));
-            wanted.into_iter().fold(d.help(help).edit(word, other), Diagnostic::note)
+            d.better(help).edit(word, other)
         }
         _ => d,
     }

@@ -148,13 +148,19 @@ fn blame(
         d = d.related(pin.span, pin.what.clone());
     }
     let label = if original.is_labeled() { format!(": {}", original.label) } else { "".into() };
-    d = d.note(format!("with all of them: {}{label}", original.message));
-    // The help removes a pin already.
-    if let Some(help) = original.help.filter(|help| !help.starts_with("remove")) {
-        d = d.note(format!("or {help}"));
+    d.notes = original.notes;
+    if d.notes.is_empty() {
+        d = d.note(format!("with all of them: {}{label}", original.message));
     }
     let ways: Vec<&str> = needed.iter().map(|pin| pin.remedy.as_str()).collect();
-    out.push(d.help(format!("{}: any one of these is enough", ways.join(", or "))));
+    let ways = ways.join(", or ");
+    out.push(match original.help {
+        // It may remove a pin already.
+        Some(help) if help.starts_with("remove") => d.help(ways),
+        Some(help) if help.starts_with("write") => d.help(ways).better(help),
+        Some(help) => d.help(help).better(ways),
+        None => d.help(ways),
+    });
     out
 }
 

@@ -126,14 +126,8 @@ pub(crate) enum Reason {
     Unpinned(#[from] Unpinned),
     #[error("it has no values to choose")]
     NoValues,
-    /// The match gives these numbers of the condition.
-    #[error(
-        "no values of the strategy's parameters satisfy {}{}{}",
-        condition.text,
-        if known.is_empty() { "" } else { "; its parameters follow from this spec: " },
-        known.join(", ")
-    )]
-    Unmet { condition: Unmet, known: Vec<String> },
+    #[error("{}", .0.text)]
+    Unmet(Unmet),
     #[error(transparent)]
     Unwritten(#[from] Refused),
     #[error(transparent)]
@@ -166,6 +160,18 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
+    /// Whether more is compared with the text only after this.
+    pub(super) fn is_early(&self) -> bool {
+        matches!(self, Reason::Unwritten(Refused::Threads { .. }))
+    }
+    /// How much a user who has pinned something can do about it: the most at 0.
+    pub(super) fn rank(&self) -> usize {
+        match self {
+            Reason::Unmet(unmet) if unmet.is_pinned => 0,
+            Reason::Unpinned(Unpinned::NoAttribute(_)) | Reason::Unlike(_) => 2,
+            _ => 1,
+        }
+    }
     /// Whether no instruction has the groups of threads, which are those of all instances.
     pub(super) fn is_hopeless(&self) -> bool {
         matches!(self, Reason::NoSync { .. } | Reason::NoProduct(..) | Reason::NoGroup { .. })

@@ -135,8 +135,8 @@ struct Looked<'a> {
 }
 
 /// What an instance takes at least.
-struct Bound {
-    cycles: f64,
+pub(super) struct Bound {
+    pub(super) cycles: f64,
     spills: bool,
 }
 
@@ -217,10 +217,7 @@ impl Choosing<'_> {
             let least = padded::least(m.def, &variants);
             for ((given, all), least) in variants.into_iter().zip(least) {
                 if all.instances.is_empty() {
-                    let why = all.unmet.map_or(Reason::NoValues, |condition| {
-                        let known = params::known_in(m.def, &given, &condition.text);
-                        Reason::Unmet { condition, known }
-                    });
+                    let why = all.unmet.map_or(Reason::NoValues, Reason::Unmet);
                     looked.refusals.entry(name.clone()).or_insert(why);
                 }
                 ranking.counts.0 +=
@@ -299,7 +296,7 @@ impl Choosing<'_> {
                 let free = self.symbols.is_none();
                 let cut = free.then(|| between::cut(self.program, id, stmt, names)).flatten();
                 let stmts =
-                    cut.ok_or_else(|| self.nothing(id, &pins, &refusals, errors, &matches))?;
+                    cut.ok_or_else(|| self.nothing(id, wanted, &refusals, errors, &matches))?;
                 return Ok(Planned { stmts, ..Planned::default() });
             }
         };
@@ -524,7 +521,11 @@ impl Choosing<'_> {
                 }
                 Err(why) => {
                     hopeless += usize::from(hopeless < HOPELESS && why.is_hopeless());
-                    looked.refusals.entry(m.def.name.text.clone()).or_insert_with(|| why.clone());
+                    let said = looked.refusals.entry(m.def.name.text.clone());
+                    let said = said.or_insert_with(|| why.clone());
+                    if said.is_early() {
+                        *said = why.clone();
+                    }
                     let at = (looked.of, larger::tile(m.def, numbers));
                     looked.tiles.entry(at).or_insert_with(|| why.clone());
                     if looked.refused.len() < MOST_LISTED {
@@ -640,7 +641,7 @@ impl Choosing<'_> {
     }
 
     /// Cycles that an instance takes at least.
-    fn bound(
+    pub(super) fn bound(
         &self,
         instance: &Instance<'_>,
         stmt: &Stmt,

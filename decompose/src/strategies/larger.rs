@@ -52,7 +52,8 @@ pub(crate) fn but_warps(def: &Def, numbers: &Numbers) -> Vec<i64> {
     std::iter::once(all).chain(others).collect()
 }
 
-fn values(def: &Def, key: Key, numbers: &Numbers) -> Vec<i64> {
+/// The numbers that an attribute of the head has in an instance.
+pub(super) fn values(def: &Def, key: Key, numbers: &Numbers) -> Vec<i64> {
     let all = exprs(def, key);
     all.iter().map(|e| eval(e, numbers)).collect::<Option<_>>().unwrap_or_default()
 }

@@ -23,6 +23,7 @@ mod larger;
 pub(crate) mod library;
 mod maps;
 mod matched;
+mod nearest;
 pub(crate) mod needed;
 mod padded;
 pub(crate) mod params;

@@ -12,6 +12,7 @@ use carbyne_ir::span::Span;
 use carbyne_ir::text;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 /// The remaining budget of a strategy, for one kernel or for its samples: no text makes the search
 /// endless.
@@ -136,10 +137,12 @@ pub(crate) struct Enumerated {
 /// A condition that no values satisfy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unmet {
-    /// The condition as an error names it.
+    /// What is not satisfied, as an error says it.
     pub text: String,
     /// Whether it contains a remainder.
     pub divides: bool,
+    /// Whether it depends on a number that the text states.
+    pub is_pinned: bool,
 }
 
 /// The numbers of a tuple, as they are written.
@@ -159,9 +162,29 @@ struct Condition<'a> {
     lhs: Cow<'a, Expr>,
     op: CmpOp,
     rhs: Cow<'a, Expr>,
-    /// The attribute of the decomposed text that demands it.
-    pin: Option<Key>,
+    /// The number of the decomposed text that demands it.
+    pin: Option<Pinned>,
 }
+
+/// A number of an attribute: which one, and of how many.
+#[derive(Copy, Clone)]
+struct Pinned {
+    key: Key,
+    at: usize,
+    of: usize,
+}
+
+impl fmt::Display for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.of, NTH.get(self.at)) {
+            (1, _) | (_, None) => write!(f, "`{}=`", self.key),
+            (_, Some(nth)) => write!(f, "the {nth} number of `{}=`", self.key),
+        }
+    }
+}
+
+/// Words that count the numbers of an attribute.
+const NTH: [&str; 4] = ["first", "second", "third", "fourth"];
 
 impl<'a> Condition<'a> {
     /// A condition of a strategy.
@@ -170,24 +193,56 @@ impl<'a> Condition<'a> {
         Condition { lhs, op: c.op, rhs, pin: None }
     }
 
-    /// The text demands by `key` that `lhs` is `n`.
-    fn pinned(key: Key, lhs: Expr, n: i64) -> Self {
+    /// The text demands that `lhs` is `n`.
+    fn pinned(pin: Pinned, lhs: Expr, n: i64) -> Self {
         let (lhs, rhs) = (Cow::Owned(lhs), Cow::Owned(Expr::int(n)));
-        Condition { lhs, op: CmpOp::Eq, rhs, pin: Some(key) }
+        Condition { lhs, op: CmpOp::Eq, rhs, pin: Some(pin) }
+    }
+
+    /// The parameter that a pin gives a value, the value, and where it stands.
+    fn stated(&self) -> Option<(&str, i64, Pinned)> {
+        match &self.lhs.kind {
+            ExprKind::Name(n) => Some((n, eval(&self.rhs, &Numbers::new())?, self.pin?)),
+            _ => None,
+        }
     }
 
     /// The condition as an error needs it.
-    fn unmet(&self) -> Unmet {
+    fn unmet(&self, def: &Def, given: &Numbers, all: &[Condition<'_>]) -> Unmet {
+        let sides = [&*self.lhs, &*self.rhs];
         let (lhs, rhs) = (text::print_number(&self.lhs), text::print_number(&self.rhs));
-        let text = match self.pin {
-            Some(key) => format!("`{lhs} == {rhs}`, which `{key}=` states"),
-            None => format!("`{lhs} {} {rhs}`", self.op),
-        };
         let mut divides = false;
-        for e in [&*self.lhs, &*self.rhs] {
+        for e in sides {
             each(e, &mut |e| divides |= matches!(e.kind, ExprKind::Bin(BinOp::Mod, ..)));
         }
-        Unmet { text, divides }
+        let is_named = |name: &str| sides.iter().any(|e| names(e, name));
+        let mut known = known_in(def, given, &is_named);
+        let text = match self.pin {
+            Some(pin) => {
+                let needed = match eval(&self.lhs, given).map(|n| n.to_string()) {
+                    Some(n) if n == lhs => n,
+                    Some(n) => {
+                        known.insert(0, format!("`{lhs}`"));
+                        n
+                    }
+                    None => format!("`{lhs}`"),
+                };
+                let why =
+                    if known.is_empty() { "".into() } else { format!(" ({})", known.join("; ")) };
+                format!("{pin} is {rhs}, but the strategy needs {needed}{why}")
+            }
+            None => {
+                let stated = all.iter().filter_map(Condition::stated);
+                let stated = stated.filter(|(name, ..)| is_named(name));
+                known.extend(stated.map(|(name, n, pin)| format!("{name} = {n}, {pin}")));
+                let here = if known.is_empty() { "" } else { "; here " };
+                let op = self.op;
+                let known = known.join("; ");
+                format!("no values of its parameters satisfy `{lhs} {op} {rhs}`{here}{known}")
+            }
+        };
+        let pinned = |c: &Condition<'_>| c.stated().is_some_and(|(name, ..)| is_named(name));
+        Unmet { text, divides, is_pinned: self.pin.is_some() || all.iter().any(pinned) }
     }
 }
 
@@ -301,13 +356,11 @@ pub(crate) fn tried(def: &Def, e: &Expr, known: &Numbers) -> Vec<i64> {
 /// The condition against which pins of a strategy are.
 pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins, mut budget: Budget) -> String {
     let Some(strategy) = def.strategy.as_deref() else { return String::new() };
-    for (habits, what) in
-        [(false, "no values satisfy"), (true, "not tried, because it is unusual:")]
-    {
+    for (habits, what) in [(false, ""), (true, "not tried, because it is unusual: ")] {
         match enumerated(def, strategy, given, pins, habits, &mut budget) {
             Ok(all) if all.instances.is_empty() => {
                 return match all.unmet {
-                    Some(c) => format!("{what} {}", c.text),
+                    Some(c) => format!("{what}{}", c.text),
                     None => "it has no values to choose".to_owned(),
                 };
             }
@@ -318,13 +371,20 @@ pub(crate) fn against(def: &Def, given: &Numbers, pins: &Pins, mut budget: Budge
     "an instance like it was refused".to_owned()
 }
 
-/// The numbers in a condition of a strategy that the match gives, as an error names them.
-pub(crate) fn known_in(def: &Def, given: &Numbers, condition: &str) -> Vec<String> {
-    let words: BTreeSet<&str> =
-        condition.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+/// The numbers in a condition of a strategy that the match and the machine give, as an error names
+/// them.
+fn known_in(def: &Def, given: &Numbers, is_named: &dyn Fn(&str) -> bool) -> Vec<String> {
     let operands = || def.inputs.iter().chain(&def.outputs);
+    let machine = [
+        (ast::MULTIPROCESSORS, "the multiprocessors of the GPU"),
+        (ast::WIDEST_GROUP, "the most threads that execute one MMA instruction here"),
+        (ast::BLOCK_SHARED, "the bytes of shared memory that a block can have"),
+    ];
+    let machine = machine.into_iter().filter(|(name, _)| is_named(name));
+    let machine =
+        machine.filter_map(|(name, what)| Some(format!("{name} = {}, {what}", given.get(name)?)));
     let known = def.params.iter().filter(|p| p.choices.is_none());
-    let known = known.filter(|p| words.contains(p.name.text.as_str())).filter_map(|p| {
+    let known = known.filter(|p| is_named(&p.name.text)).filter_map(|p| {
         let (name, n) = (&p.name.text, given.get(&p.name.text)?);
         let typed = |ty: &ResultType| match ty.attrs.first() {
             Some(TypeAttr::Scalar(s)) => s.text == *name,
@@ -338,7 +398,7 @@ pub(crate) fn known_in(def: &Def, given: &Numbers, condition: &str) -> Vec<Strin
             None => format!("{name} = {n}"),
         })
     });
-    known.collect()
+    known.chain(machine).collect()
 }
 
 /// The same, with what usually holds, or without.
@@ -352,10 +412,7 @@ fn enumerated(
 ) -> Result<Enumerated, Unpinned> {
     let conditions = conditions(def, strategy, pins, habits)?;
     // A pin may be another value than those that are tried.
-    let stated = conditions.iter().filter(|c| c.pin.is_some()).filter_map(|c| match &c.lhs.kind {
-        ExprKind::Name(n) => Some((n.as_str(), eval(&c.rhs, &Numbers::new())?)),
-        _ => None,
-    });
+    let stated = conditions.iter().filter_map(Condition::stated).map(|(name, n, _)| (name, n));
     // The first of several.
     let stated: BTreeMap<&str, i64> = stated.collect::<Vec<_>>().into_iter().rev().collect();
     let choices: Vec<(&str, &Choices)> = def
@@ -423,7 +480,8 @@ fn enumerated(
     }
     if out.instances.is_empty() {
         let met = conditions.iter().zip(&ended).filter(|(_, n)| **n > 0);
-        out.unmet = met.max_by_key(|(_, n)| **n).map(|(c, _)| c.unmet());
+        let unmet = met.max_by_key(|(_, n)| **n);
+        out.unmet = unmet.map(|(c, _)| c.unmet(def, given, &conditions));
     }
     Ok(out)
 }
@@ -449,7 +507,8 @@ fn conditions<'a>(
             let all: Vec<&str> = chosen.map(|p| p.name.text.as_str()).collect();
             return Err(Unpinned::NoParameter(name.clone(), or_none(&all)));
         }
-        conditions.push(Condition::pinned(Key::By, Expr::name(name), *n));
+        let pin = Pinned { key: Key::By, at: 0, of: 1 };
+        conditions.push(Condition::pinned(pin, Expr::name(name), *n));
     }
     conditions.extend(strategy.conditions.iter().map(Condition::of));
     if habits {
@@ -469,10 +528,11 @@ fn pinned_attr<'a>(
     key: Key,
     numbers: &[i64],
 ) -> Result<Vec<Condition<'a>>, Unpinned> {
+    let alone = Pinned { key, at: 0, of: 1 };
     let tuple = match Attr::among(&strategy.attrs, key).map(|a| &a.value) {
         Some(AttrValue::Tuple(tuple)) => tuple,
         Some(AttrValue::Word(word)) if numbers.len() == 1 => {
-            return Ok(vec![Condition::pinned(key, Expr::name(word), numbers[0])]);
+            return Ok(vec![Condition::pinned(alone, Expr::name(word), numbers[0])]);
         }
         _ => return Err(Unpinned::NoAttribute(key)),
     };
@@ -481,13 +541,14 @@ fn pinned_attr<'a>(
         let all = own.iter().map(|e| (*e).clone());
         let product =
             all.reduce(|a, b| Expr::bin(BinOp::Mul, a, b)).unwrap_or_else(|| Expr::int(1));
-        return Ok(vec![Condition::pinned(key, product, numbers[0])]);
+        return Ok(vec![Condition::pinned(alone, product, numbers[0])]);
     }
     if own.len() != numbers.len() {
         return Err(Unpinned::Count(key, numbers.len(), own.len()));
     }
-    let each = own.into_iter().zip(numbers);
-    Ok(each.map(|(e, n)| Condition::pinned(key, e.clone(), *n)).collect())
+    let of = own.len();
+    let each = own.into_iter().zip(numbers).enumerate();
+    Ok(each.map(|(at, (e, n))| Condition::pinned(Pinned { key, at, of }, e.clone(), *n)).collect())
 }
 
 /// The conditions to check after each number of chosen parameters, and the steps that this takes. A

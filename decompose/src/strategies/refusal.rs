@@ -3,6 +3,7 @@
 use super::graph::{self, Opaque};
 use super::params::{self, Budget, Pins};
 use super::scalars;
+use super::trials::Wanted;
 use super::{between, pattern};
 use crate::access::matmul_atoms::matmul_rows;
 use crate::numbers::Numbers;
@@ -17,6 +18,8 @@ use carbyne_ir::scalar::{Memory, Scalar};
 use carbyne_ir::text::print_number;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Reasons of strategies that are named.
+const MOST_NOTES: usize = 3;
 /// A length of rows that a block can hold.
 const HELD: i64 = 8192;
 /// The largest bound of rows over symbols that strategies have.
@@ -210,12 +213,12 @@ impl Choosing<'_> {
     pub(super) fn nothing(
         &self,
         id: SpecId,
-        pins: &Pins,
+        wanted: Wanted<'_>,
         refusals: &BTreeMap<String, Reason>,
         errors: Option<Diagnostics>,
         matched: &[Match<'_>],
     ) -> Box<Diagnostic> {
-        let spec = &self.program.specs[id];
+        let (spec, pins) = (&self.program.specs[id], wanted.pins);
         if let Some(d) = errors.and_then(|e| e.into_iter().next()) {
             // What is generated stands where the spec does.
             let span = if d.span.is_nowhere() { spec.span } else { d.span };
@@ -262,15 +265,10 @@ impl Choosing<'_> {
         // Those that mean something else are named where nothing else is.
         let unlike = |name: &str| matched.iter().all(|m| m.def.name.text != name);
         let all = refusals.iter().all(|(name, _)| unlike(name));
-        for (name, why) in refusals.iter().filter(|(name, _)| all || !unlike(name)) {
-            d = d.note(match self.strategies.theirs(name) {
-                Some(theirs) => format!("{theirs}: {why}"),
-                None => format!("@{name}: {why}"),
-            });
-        }
-        let divides = refusals
-            .values()
-            .any(|why| matches!(why, Reason::Unmet { condition, .. } if condition.divides));
+        let said = refusals.iter().filter(|(name, _)| all || !unlike(name));
+        d.notes = self.reasons(said);
+        let is_divisor = |why: &Reason| matches!(why, Reason::Unmet(unmet) if unmet.divides);
+        let divides = refusals.values().any(is_divisor);
         let unbounded =
             matched.iter().map(|m| self.unbounded(&m.graph)).find(|all| !all.is_empty());
         let unmultiplied = matched.iter().find_map(|m| self.unmultiplied(&m.graph));
@@ -302,15 +300,49 @@ impl Choosing<'_> {
                     "remove `atom=`; `carbyne strategies` lists what each strategy accepts"
                         .to_owned()
                 }
-                _ => format!(
-                    "remove or change {}; `carbyne strategies` lists what each strategy accepts",
-                    match &written[..] {
-                        [] => "the values of `by=`".to_owned(),
-                        all => all.join(" or "),
-                    }
-                ),
+                _ => match self.nearest(matched, wanted) {
+                    Some(near) => format!("write `{near}`, with which there is a solution"),
+                    None => format!(
+                        "remove or change {}; `carbyne strategies` lists what each strategy accepts",
+                        match &written[..] {
+                            [] => "the values of `by=`".to_owned(),
+                            all => all.join(" or "),
+                        }
+                    ),
+                },
             }),
         )
+    }
+
+    /// Why strategies cannot be, those first that the text has to do with: a note for all that have
+    /// one reason, and one for those that are not named.
+    fn reasons<'r>(&self, all: impl Iterator<Item = (&'r String, &'r Reason)>) -> Vec<String> {
+        let mut by_reason: Vec<(&Reason, String, Vec<String>)> = vec![];
+        for (name, why) in all {
+            let (said, name) = match self.strategies.theirs(name) {
+                Some(theirs) => (why.to_string(), theirs.to_string()),
+                None => (why.to_string(), format!("@{name}")),
+            };
+            match by_reason.iter_mut().find(|(_, other, _)| *other == said) {
+                Some((.., names)) => names.push(name),
+                None => by_reason.push((why, said, vec![name])),
+            }
+        }
+        by_reason.sort_by_key(|(why, ..)| why.rank());
+        let more: usize = by_reason.iter().skip(MOST_NOTES).map(|(.., names)| names.len()).sum();
+        let note = |(_, said, names): &(&Reason, String, Vec<String>)| match &names[..] {
+            [a, b, rest @ ..] if rest.len() > 1 => {
+                format!("{a}, {b} and {} others: {said}", rest.len())
+            }
+            names => format!("{}: {said}", listed(names)),
+        };
+        let mut notes: Vec<String> = by_reason.iter().take(MOST_NOTES).map(note).collect();
+        match more {
+            0 => {}
+            1 => notes.push("1 other strategy does not fit, either".to_owned()),
+            n => notes.push(format!("{n} other strategies do not fit, either")),
+        }
+        notes
     }
 
     /// The bounds that sizes along which something is reduced would have to have, where they have
@@ -414,7 +446,7 @@ impl Choosing<'_> {
 
     /// Whether an instruction multiplies by groups of as many threads as the instance has, where it
     /// is a product.
-    fn has_group(&self, m: &Match<'_>, numbers: &Numbers) -> bool {
+    pub(super) fn has_group(&self, m: &Match<'_>, numbers: &Numbers) -> bool {
         let matmul =
             |s: &&graph::Step| matches!(s.kind, ast::SpecKind::MatMul | ast::SpecKind::MatMulSet);
         let Some(step) = m.graph.steps.iter().find(matmul) else { return true };

@@ -33,9 +33,9 @@ pub(crate) enum Refused {
     Chain(#[from] Unwritten),
     #[error("it cannot be written with these operands")]
     Unfit,
-    #[error("`<<<..>>>` has {found} blocks, but the strategy needs {wanted}")]
+    #[error("`<<<..>>>` has {found} blocks, but the strategy needs others, such as {wanted}")]
     Grid { found: String, wanted: String },
-    #[error("`<<<..>>>` has {found} threads, but the strategy needs {wanted}")]
+    #[error("`<<<..>>>` has {found} threads, but the strategy needs others, such as {wanted}")]
     Threads { found: i64, wanted: i64 },
     #[error("it has several kernels, so `<<<..>>>` cannot state its grid")]
     Several,
