@@ -101,8 +101,7 @@ fn blame_counters(p: &Program, kernel: SpecId, all: &mut [Diagnostic]) {
     for d in errors {
         d.related.push((span, format!("no statement steps `{name}`")));
         let help = format!("step the counter in the loop that uses it: `{name} += 1`");
-        d.edits.clear();
-        d.notes.extend(d.help.replace(help).map(|help| format!("or {help}")));
+        *d = d.clone().better(help);
     }
 }
 

@@ -94,10 +94,10 @@ pub fn repaired(
             let edits = lines::indented(change.edits, text);
             let Some(left) = after(&edits) else { break };
             if left.errors == 0 && left.warnings <= before.warnings {
-                let other = d.help.replace(change.help).map(|help| format!("or {help}"));
-                // Edits of the error that were tried without success are no alternative.
-                d.notes.extend(other.filter(|_| own.is_empty()));
-                d.edits = edits;
+                // An index or a shape may be meant as it is.
+                let may_be_meant = matches!(d.code, Code::IndexRange | Code::ShapeMismatch);
+                d.help.take_if(|_| !own.is_empty() || !may_be_meant);
+                *d = Diagnostic { edits, ..d.clone().better(change.help) };
             }
             // A text that is too large to be decided stays so with other changes.
             if left.errors == 0 {
@@ -105,7 +105,18 @@ pub fn repaired(
             }
         }
     }
+    name_cause(&mut all, &index);
     all
+}
+
+/// Where the change of one wait ends all waits, the errors of the others name that wait.
+fn name_cause(all: &mut [Diagnostic], lines: &LineIndex) {
+    let is_wait = |d: &&mut Diagnostic| d.code == Code::WrongSync;
+    let cause = all.iter().find(|d| d.code == Code::WrongSync && !d.edits.is_empty());
+    let Some(line) = cause.map(|d| lines.line(d.span.start)) else { return };
+    for d in all.iter_mut().filter(is_wait).filter(|d| d.edits.is_empty()) {
+        d.help = Some(format!("correct line {line} first, as its error says: it causes this one"));
+    }
 }
 
 /// A synchronization statement.
@@ -363,6 +374,7 @@ impl<'a> Finder<'a> {
             if sync.op == SyncOp::MbarrierWait {
                 out.extend(sync.number().into_iter().flat_map(|n| self.other_parities(n, view)));
             }
+            out.extend(self.stages(name));
             out.extend(self.counts(name));
             if !self.syncs().any(|s| s.is_of(name) && s.op.arrives()) {
                 out.extend(self.arrivals(view));
@@ -397,6 +409,38 @@ impl<'a> Finder<'a> {
                 Change::new(help, vec![Edit::new(parity.span, p)])
             })
             .collect()
+    }
+
+    /// Other stages of a ring of mbarriers: an integer of an index `(k + 2) % 3` is one or two more
+    /// or less, first in the statements that arrive.
+    fn stages(&self, name: &str) -> Vec<Change> {
+        let mut out = vec![];
+        let (arrive, wait): (Vec<_>, Vec<_>) = self
+            .syncs()
+            .filter(|s| s.is_of(name) && (s.op.arrives() || s.op == SyncOp::MbarrierWait))
+            .partition(|s| s.op.arrives());
+        for index in arrive.iter().chain(&wait).filter_map(|s| Self::index_of(s.view()?)) {
+            let ExprKind::Bin(BinOp::Mod, a, _) = &index.kind else { continue };
+            let (line, whole) = (self.lines.line(index.span.start), self.written(index.span));
+            let mut todo = vec![&**a];
+            while let Some(e) = todo.pop() {
+                match &e.kind {
+                    ExprKind::Bin(_, a, b) => todo.extend([&**a, &**b]),
+                    ExprKind::Int(value) => {
+                        let at = (e.span.start - index.span.start) as usize;
+                        let (before, rest) = whole.split_at(at.min(whole.len()));
+                        let Some(rest) = rest.strip_prefix(self.written(e.span)) else { continue };
+                        out.extend([-1, 1, -2, 2].map(|by| {
+                            let text = format!("{before}{}{rest}", value.saturating_add(by));
+                            let help = format!("write `{text}` as the index in line {line}");
+                            Change::new(help, vec![Edit::new(index.span, text)])
+                        }));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        out
     }
 
     /// Other arrival counts of an mbarrier. If the mbarrier has no `mbarrier.init`, inserts one

@@ -277,11 +277,15 @@ impl<'p, 'a> Machine<'p, 'a> {
                 format!("let threads arrive: `mbarrier.arrive({name})`"),
             )
         };
+        let complete = match phase {
+            0 => String::new(),
+            _ => format!("; phase {} is complete", phase - 1),
+        };
+        let label =
+            format!("waits here for phase {phase} of `{name}` (parity {}{complete})", phase % 2);
         Some(Found {
             site,
-            label: self
-                .at
-                .label(&format!("waits here for phase {phase} of `{name}` (parity {})", phase % 2)),
+            label: self.at.label(&label),
             other,
             what: format!("nothing ends this wait: {why}"),
             help,
