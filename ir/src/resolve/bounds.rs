@@ -39,39 +39,48 @@ impl Resolver {
             (None, Some(hi)) => format!("it is at most {hi}"),
             (None, None) => "it may be any number".to_owned(),
         };
-        let missing = match (from_zero, to_end) {
-            (true, _) => format!("{} < {}", cx.display(i), cx.display(size)),
-            (false, true) => format!("{} >= 0", cx.display(i)),
-            (false, false) => {
-                format!("{0} >= 0 && {0} < {1}", cx.display(i), cx.display(size))
-            }
+        let (first, last) = ((Dim::Const(0), i, CmpOp::Le), (i, size, CmpOp::Lt));
+        let missing = [(!from_zero).then_some(first), (!to_end).then_some(last)];
+        let missing = missing.into_iter().flatten();
+        let never = missing.clone().any(|(a, b, op)| self.is_refuted(a, op, b));
+        let asked: Vec<String> = missing
+            .map(|(a, b, op)| match a {
+                Dim::Const(0) if op == CmpOp::Le => format!("{} >= 0", cx.display(b)),
+                _ => format!("{} {op} {}", cx.display(a), cx.display(b)),
+            })
+            .collect();
+        let asked = asked.join(" && ");
+        let add = format!("add a condition, `if ({asked}) {{`");
+        let (out, range) = match (i, size) {
+            (Dim::Const(_), Dim::Const(_)) => ("is", String::new()),
+            _ => ("may be", format!("{range}, but ")),
         };
         fail(
             Diagnostic::new(
                 Code::IndexRange,
                 span,
-                format!("index `{}` may be out of range", cx.display(i)),
+                format!("index `{}` {out} out of range", cx.display(i)),
             )
             .label(format!(
-                "{range}, but the mode has extent {}{}",
+                "{range}the mode has extent {}{}",
                 cx.display(size),
                 self.of_elements(&[i, size])
             ))
             .help(match (i, size, self.element_wanted(i, size)) {
                 (Dim::Const(_), Dim::Const(n), _) => format!("write an index from 0 to {}", n - 1),
-                (_, _, Some(declare)) => {
-                    format!("{declare}, or add a condition, `if ({missing}) {{`")
-                }
-                (Dim::Const(_), ..) if self.of_elements(&[size]).is_empty() => {
+                (_, _, Some(declare)) => format!("{declare}, or {add}"),
+                _ if never => {
                     format!(
-                        "state facts about the symbols, or add a condition, `if ({missing}) {{`{}",
-                        self.fact_wanted(from_zero, to_end, i, size)
+                        "correct the index, or the condition around it: `{asked}` never holds here"
                     )
                 }
-                (Dim::Const(_), ..) => format!("add a condition, `if ({missing}) {{`"),
+                (Dim::Const(_), ..) if self.of_elements(&[size]).is_empty() => format!(
+                    "state facts about the symbols, or {add}{}",
+                    self.fact_wanted(from_zero, to_end, i, size)
+                ),
+                (Dim::Const(_), ..) => add,
                 _ => format!(
-                    "bound the loop or the coordinate by the extent, or add a condition, \
-                     `if ({missing}) {{`{}",
+                    "bound the loop or the coordinate by the extent, or {add}{}",
                     self.fact_wanted(from_zero, to_end, i, size)
                 ),
             }),

@@ -11,6 +11,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::program::VarKind;
 use crate::span::Span;
+use crate::text::print_number;
 use std::cell::Cell;
 
 /// Constants whose values as an integer and as a real number differ.
@@ -169,18 +170,18 @@ impl Resolver {
         })
     }
 
-    /// The place of a quotient of symbols that rounds down, if there is one.
-    fn rounds(&self, e: &Expr) -> Option<Span> {
+    /// A quotient of symbols that rounds down, if there is one.
+    fn rounds<'e>(&self, e: &'e Expr) -> Option<&'e Expr> {
         match &e.kind {
             ExprKind::Int(_) | ExprKind::Real(_) | ExprKind::Sqrt(_) => None,
             ExprKind::Name(name) => match self.scopes.get(Sigil::Index, name) {
-                Some(Binding::Index(d)) if self.constants.rounded.contains(&d) => Some(e.span),
+                Some(Binding::Index(d)) if self.constants.rounded.contains(&d) => Some(e),
                 _ => None,
             },
             ExprKind::Neg(a) => self.rounds(a),
             ExprKind::Bin(op, a, b) => {
                 let within = self.rounds(a).or_else(|| self.rounds(b));
-                within.or_else(|| (*op == BinOp::Div && !self.divides(e, a, b)).then_some(e.span))
+                within.or_else(|| (*op == BinOp::Div && !self.divides(e, a, b)).then_some(e))
             }
         }
     }
@@ -200,18 +201,33 @@ impl Resolver {
     /// Refuses a rounded quotient of symbols, such as `L / 3`, as an operand of floats. A quotient
     /// of constants would not be rounded.
     pub(super) fn unrounded(&self, e: &Expr) -> Fallible<()> {
-        let Some(span) = self.rounds(e) else { return Ok(()) };
+        let Some(quotient) = self.rounds(e) else { return Ok(()) };
+        let of = |a: &Expr, b: &Expr| (print_number(a), print_number(b));
+        let help = match &quotient.kind {
+            ExprKind::Bin(BinOp::Div, a, b) if a.kind == ExprKind::Int(1) => {
+                let (_, b) = of(a, b);
+                format!("divide the tensor: write `%x / {b}` in place of `%x * (1 / {b})`")
+            }
+            ExprKind::Bin(BinOp::Div, a, b) => {
+                let (a, b) = of(a, b);
+                format!(
+                    "multiply and divide the tensor, `%x * {b} / {a}` in place of \
+                     `%x / ({a} / {b})`; or state `where {a} % {b} == 0`; or round explicitly, \
+                     `({a} - {a} % {b}) / {b}`"
+                )
+            }
+            _ => "multiply and divide the tensor, `%x * 3 / L` in place of `%x / (L / 3)`; or \
+                  state `where L % 3 == 0`; or round explicitly, `(L - L % 3) / 3`"
+                .to_owned(),
+        };
         fail(
             Diagnostic::new(
                 Code::NumberKind,
-                span,
+                quotient.span,
                 "a quotient of symbols is an operand of floats".to_owned(),
             )
             .label("it rounds down, in contrast to a quotient of constants")
-            .help(
-                "multiply and divide the tensor, `%x * 3 / L` in place of `%x / (L / 3)`; or state \
-                 `where L % 3 == 0`; or round explicitly, `(L - L % 3) / 3`",
-            ),
+            .help(help),
         )
     }
 

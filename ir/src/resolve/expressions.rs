@@ -145,10 +145,10 @@ impl Resolver {
             Diagnostic::new(Code::Redefined, name.span, format!("`%{text}` is defined twice"))
                 .label("a view without an operation defines a name, it does not store")
                 .related(first, "first definition")
-                .help(match view.ops.is_empty() {
-                    true => format!("to store it, write `%{text} = move(%{})`", view.base.text),
-                    false => format!("to store it, write `%{text} = move(%{}..)`", view.base.text),
-                }),
+                .help(format!(
+                    "to store it, write `%{text} = move({})`",
+                    crate::text::print_view(view)
+                )),
         )
     }
 

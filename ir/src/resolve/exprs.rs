@@ -29,8 +29,10 @@ pub(super) fn overflow(span: Span, e: &LayoutError) -> Box<Diagnostic> {
 
 /// The error for a refusal by the layout algebra.
 pub(super) fn refused(span: Span, e: &LayoutError) -> Box<Diagnostic> {
-    let mut d = Diagnostic::new(Code::LayoutRefused, span, e.to_string())
-        .note(format!("layout error {}", e.code()));
+    let mut d = Diagnostic::new(Code::LayoutRefused, span, e.to_string());
+    if e.code() != d.code.as_str() {
+        d = d.note(format!("`carbyne explain {}` says more about this error", e.code()));
+    }
     d.help = e.help();
     Box::new(d)
 }
@@ -146,7 +148,7 @@ impl Resolver {
             return Box::new(d.related(span, "a definition in a block that has ended").help(
                 match sigil {
                     Sigil::Data => format!(
-                        "declare it before the block, `%{name}:[8,8].f32 = 0`, and write it there"
+                        "declare it before the block, `%{name}:[..].f32 = 0`, and write it there"
                     ),
                     _ => "define it outside of the block".to_owned(),
                 },

@@ -5,7 +5,7 @@
 use super::exprs::{overflow, refused};
 use super::{Fallible, Resolver, fail};
 use crate::ast::{Expr, ViewOp};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, count};
 use crate::expr::Dim;
 use crate::layout::{Layout, Swizzle};
 use crate::leaf::Leaf;
@@ -138,7 +138,7 @@ impl Resolver {
                 Diagnostic::new(
                     Code::WrongRank,
                     span,
-                    format!("{n_sizes} box extents for {} modes", level.rank()),
+                    format!("{} for {}", count(n_sizes, "box extent"), count(level.rank(), "mode")),
                 )
                 .label(format!("the tensor is {}", level.display_in(&self.p.arena)))
                 .help("write one extent for each mode"),

@@ -35,7 +35,12 @@ impl Resolver {
     pub(super) fn pad_sizes(&self, pad: &ast::Pad, modes: usize, span: Span) -> Fallible<PadSizes> {
         let behind = Some(&pad.behind).filter(|list| !list.is_empty());
         if let Some(list) = iter::once(&pad.before).chain(behind).find(|l| l.len() != modes) {
-            return fail(wrong_rank(list.len(), count(modes, "mode"), span));
+            let message = format!("`.pad` has {} in a list", count(list.len(), "number"));
+            return fail(
+                Diagnostic::new(Code::WrongRank, span, message)
+                    .label(format!("the tensor has {}", count(modes, "mode")))
+                    .help("write one number for each mode in each list; 0 adds nothing"),
+            );
         }
         let sizes = |list: &[Expr]| -> Fallible<Vec<Dim>> {
             list.iter().map(|n| self.pad_size(n)).collect()
@@ -51,15 +56,20 @@ impl Resolver {
         if cx.range(n).0.is_some_and(|least| least >= 0) || self.proves(Dim::Const(0), n, 0) {
             return Ok(n);
         }
-        fail(
-            Diagnostic::new(
-                Code::IndexRange,
-                written.span,
-                format!("cannot prove that {} is at least 0", cx.display(n)),
-            )
-            .label("a number of added elements")
-            .help("state a bound of the symbol, or take a remainder: `r * N % 8`"),
-        )
+        let d = match n {
+            Dim::Const(n) => {
+                let message = format!("a pad adds {n} elements");
+                Diagnostic::new(Code::IndexRange, written.span, message).help(
+                    "write a number of at least 0; a range, `%A[1..N, _]`, leaves elements out",
+                )
+            }
+            _ => {
+                let message = format!("cannot prove that {} is at least 0", cx.display(n));
+                Diagnostic::new(Code::IndexRange, written.span, message)
+                    .help("state a bound of the symbol, or take a remainder: `r * N % 8`")
+            }
+        };
+        fail(d.label("a number of added elements"))
     }
 
     /// The extent of a mode with the added elements.
@@ -81,8 +91,12 @@ impl Resolver {
         let span = view.span;
         self.is_padded_memory(t, view)?;
         if t.levels.len() > 1 {
-            let levels = format!("{} levels", t.levels.len());
-            return fail(wrong_rank(pad.before.len(), levels, span));
+            let tiled = "`.pad` is applied to a tensor of tiles";
+            return fail(
+                Diagnostic::new(Code::WrongRank, span, tiled)
+                    .label(format!("the tensor has {} levels", t.levels.len()))
+                    .help("write `.pad` before `.tile`, or index one tile first: `[i, j].pad(..)`"),
+            );
         }
         let filled = self.is_filled(pad)?;
         let modes = self.outermost(&t.levels, span)?.rank();
@@ -197,11 +211,4 @@ impl Resolver {
         levels[0] = self.joined(&modes, span)?;
         Ok(())
     }
-}
-
-/// The error for a pad with a wrong number of entries.
-fn wrong_rank(named: usize, has: String, span: Span) -> Diagnostic {
-    Diagnostic::new(Code::WrongRank, span, format!("the pad has {}", count(named, "mode")))
-        .label(format!("the tensor has {has}"))
-        .help("write a number for each mode, before `.tile` or of one tile")
 }

@@ -5,7 +5,7 @@
 use super::exprs::{overflow, refused};
 use super::tensors::replace_outermost;
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, Expr};
+use crate::ast::{self, CmpOp, Expr};
 use crate::diag::{Code, Diagnostic, count};
 use crate::expr::Dim;
 use crate::layout::{Layout, LayoutError};
@@ -260,14 +260,17 @@ impl Resolver {
         if !begins || !ends || !rises {
             let show = |d: Dim| cx.display(d);
             let (from, to) = (show(first), show(last));
-            let asked: Vec<String> = [
-                (!begins).then(|| format!("{from} >= 0")),
-                (!rises).then(|| format!("{from} {} {to}", if least == 1 { "<" } else { "<=" })),
-                (!ends).then(|| format!("{to} <= {}", show(size))),
-            ]
-            .into_iter()
-            .flatten()
-            .collect();
+            let zero = Dim::Const(0);
+            let rising = if least == 1 { CmpOp::Lt } else { CmpOp::Le };
+            let asked = [
+                (!begins).then_some((first, CmpOp::Ge, zero)),
+                (!rises).then_some((first, rising, last)),
+                (!ends).then_some((last, CmpOp::Le, size)),
+            ];
+            let asked = asked.into_iter().flatten();
+            let never = asked.clone().any(|(a, op, b)| self.is_refuted(a, op, b));
+            let asked: Vec<String> =
+                asked.map(|(a, op, b)| format!("{} {op} {}", show(a), show(b))).collect();
             let label = format!("from {from} to {to}{}", self.of_elements(&[first, last]));
             let unproved = format!("cannot prove that the range lies within 0..{}", show(size));
             let (message, label, help) = match (first, last, size) {
@@ -294,6 +297,15 @@ impl Resolver {
                             format!("exchange the ends: `{to}..{from}`")
                         }
                         Some(declare) => format!("{declare}; or {ask}"),
+                        None if never && !ends && begins && rises => {
+                            format!(
+                                "end within the mode: write `{}` in place of `{to}`",
+                                show(size)
+                            )
+                        }
+                        None if never => {
+                            format!("correct the range: `{}` never holds here", asked.join(" && "))
+                        }
                         None if ends => ask,
                         None => {
                             let size = show(size);

@@ -289,11 +289,17 @@ impl Resolver {
                 (Takes::Integer, AttrValue::Tuple(TupleExpr::Leaf(e))) => {
                     all.integer(key, self.expr(e)?);
                 }
-                _ => {
+                (takes, value) => {
+                    let (expected, sense) = key.says().split_once(": ").unwrap_or((key.says(), ""));
+                    let help = match (takes, value) {
+                        (Takes::Text, AttrValue::Word(w)) => format!("write `{key}=\"{w}\"`"),
+                        (Takes::Atom, AttrValue::Text(text)) => format!("write `{key}={text}`"),
+                        _ => format!("write {expected}, which says {sense}"),
+                    };
                     return wrong(
                         format!("`{key}` does not accept this value"),
-                        "a value of another kind",
-                        format!("write as the value of `{key}` {}", key.says()),
+                        &format!("expected {expected}"),
+                        help,
                     );
                 }
             }

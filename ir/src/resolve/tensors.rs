@@ -64,7 +64,8 @@ impl Resolver {
                     ty.span,
                     format!("`%{}` is passed by value, but has type {}", name.text, ty.scalar),
                 )
-                .help("pass a number of at least 8 bits, and convert it, `cast(%n, u4)`"),
+                .label("a number of the caller has at least 8 bits")
+                .help(format!("declare it as `i8`, and convert it, `cast(%n, {})`", ty.scalar)),
             );
         }
         let id = self.storage(name, ty)?;
@@ -1448,11 +1449,11 @@ fn no_contradiction(ty: &TensorType) -> Fallible<()> {
 pub(super) fn in_mode(mut d: Box<Diagnostic>, view: &ast::View, op: usize) -> Box<Diagnostic> {
     let mode = match view.ops.get(op) {
         Some(ViewOp::Index(args)) => {
-            args.iter().position(|e| e.as_ref().is_some_and(|e| e.span == d.span))
+            args.iter().position(|e| e.as_ref().is_some_and(|e| e.span.is_at(d.span)))
         }
         Some(ViewOp::Pick(picks)) => picks.iter().position(|pick| match pick {
-            ast::Pick::At(e) => e.span == d.span,
-            ast::Pick::Range(from, to) => from.span.to(to.span) == d.span,
+            ast::Pick::At(e) => e.span.is_at(d.span),
+            ast::Pick::Range(from, to) => from.span.to(to.span).is_at(d.span),
             ast::Pick::From(_) | ast::Pick::Keep => false,
         }),
         _ => None,

@@ -4,7 +4,7 @@
 use super::exprs::{base, overflow, refused};
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};
-use crate::ast::{self, ThreadScalar, ThreadType, ViewOp};
+use crate::ast::{self, ThreadScalar, ThreadType, TupleExpr, ViewOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::{Dim, Node, VarInfo};
 use crate::layout::{Layout, LayoutError};
@@ -12,6 +12,7 @@ use crate::leaf::Leaf;
 use crate::limits;
 use crate::program::{StmtKind, Threads, ThreadsId, VarKind};
 use crate::span::Span;
+use crate::text::print_number;
 
 impl Resolver {
     pub(super) fn thread_decl(&mut self, name: &ast::Name, ty: &ThreadType) -> Fallible<ThreadsId> {
@@ -34,7 +35,17 @@ impl Resolver {
                         "a thread tensor with several modes has no strides",
                     )
                     .label(format!("{} modes without strides", dims.modes.len()))
-                    .help("write `[(2,4):(1,2)]` for first mode fastest, `[(2,4):(4,1)]` for last"),
+                    .help(match &dims.modes[..] {
+                        [TupleExpr::Leaf(a), TupleExpr::Leaf(b)] => {
+                            let (a, b) = (print_number(a), print_number(b));
+                            format!(
+                                "write `[({a},{b}):(1,{a})]` for first mode fastest, \
+                                 `[({a},{b}):({b},1)]` for last"
+                            )
+                        }
+                        _ => "write strides, such as `[(2,4,8):(1,2,8)]` for first mode fastest"
+                            .to_owned(),
+                    }),
                 );
             }
         }

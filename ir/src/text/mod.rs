@@ -25,5 +25,5 @@ mod well_formed;
 #[doc(hidden)]
 pub use parse::rules;
 pub use parse::{parse, parse_bytes};
-pub use print::{print, print_attribute, print_compare, print_number};
+pub use print::{print, print_attribute, print_compare, print_number, print_view};
 pub use well_formed::well_formed;

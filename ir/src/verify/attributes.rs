@@ -10,7 +10,7 @@
 
 use super::state::Verifier;
 use crate::ast::{Key, Role, SpecKind};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, count};
 use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::program::walk::Step;
@@ -137,18 +137,27 @@ impl Verifier<'_> {
             return;
         }
         let (Some(span), Some(tile)) = (at(spec, Key::Tile), spec.ints(Key::Tile)) else { return };
+        let written = tuple(tile);
         let wrong = |label: String| {
-            let message = format!("`tile={}` contradicts the body", tuple(tile));
+            let message = format!("`tile={written}` contradicts the body");
             Diagnostic::new(Code::Attribute, span, message)
                 .label(label)
                 .help("correct or remove `tile=`: the body determines the tiles")
+        };
+        let wrong_count = |wanted: String| {
+            let message = format!("`tile={written}` does not fit {}", spec.kind.with_article());
+            Diagnostic::new(Code::Attribute, span, message)
+                .label(format!("{}, but {wanted}", count(tile.len(), "number")))
+                .help("write one number for each mode, such as `tile=(64,64)`")
         };
         let ins: Vec<TensorId> = spec.input_tensors().collect();
         let operands: Vec<(TensorId, Vec<i64>)> = match (spec.kind, &ins[..], &spec.outputs[..]) {
             (SpecKind::MatMul | SpecKind::MatMulSet, &[a, b], &[c]) => {
                 let &[m, n, k] = tile else {
-                    let label = format!("{} extents; a MatMul has m, n and k", tile.len());
-                    return self.errors.push(wrong(label));
+                    let d = wrong_count("a MatMul has three: m, n and k".to_owned());
+                    return self
+                        .errors
+                        .push(d.help("write three numbers, such as `tile=(64,64,32)`"));
                 };
                 vec![(a, vec![m, k]), (b, vec![k, n]), (c, vec![m, n])]
             }
@@ -159,9 +168,11 @@ impl Verifier<'_> {
         for (t, tile) in operands {
             let Some(extents) = extents(self.p, &self.p.tensors[t].concat()) else { continue };
             let name = self.p.tensor_name(t);
-            let label = if extents.len() != tile.len() {
-                format!("{} extents for {} modes of {name}", tile.len(), extents.len())
-            } else if !self.tiles_of(t, &tile) {
+            if extents.len() != tile.len() {
+                let d = wrong_count(format!("{name} has {}", count(extents.len(), "mode")));
+                return self.errors.push(d);
+            }
+            let label = if !self.tiles_of(t, &tile) {
                 format!("the body takes no tile of {} of {name}", tuple(&tile))
             } else {
                 continue;

@@ -3,7 +3,7 @@
 //! high bits of a larger number.
 
 use super::state::Verifier;
-use crate::ast::SpecKind;
+use crate::ast::{ShflOp, SpecKind};
 use crate::diag::{Code, Diagnostic};
 use crate::program::SpecId;
 
@@ -13,7 +13,7 @@ impl Verifier<'_> {
     /// Movement and Conversion Instructions: shfl.sync).
     pub(super) fn lane(&mut self, id: SpecId) {
         let spec = &self.p.specs[id];
-        let (SpecKind::Shfl(_), Some(lane), Some(exec)) = (spec.kind, spec.lane(), spec.exec)
+        let (SpecKind::Shfl(op), Some(lane), Some(exec)) = (spec.kind, spec.lane(), spec.exec)
         else {
             return;
         };
@@ -23,10 +23,15 @@ impl Verifier<'_> {
         if (0..n).contains(&lane) {
             return;
         }
-        let text = format!("{} with lane {lane}, but groups have {n} threads", spec.kind);
+        let what = match op {
+            ShflOp::Bfly => "mask",
+            ShflOp::Up | ShflOp::Down => "distance",
+            ShflOp::Idx => "lane",
+        };
+        let text = format!("{} with {what} {lane}, but groups have {n} threads", spec.kind);
         self.errors.push(
             Diagnostic::new(Code::Attribute, spec.span, text)
-                .label("the lane, distance or mask exceeds the group")
+                .label(format!("the {what} exceeds the group"))
                 .help(format!("write a `lane=` from 0 to {}", n - 1)),
         );
     }

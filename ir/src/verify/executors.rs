@@ -11,7 +11,7 @@
 
 use super::state::{Around, Verifier};
 use crate::ast::ThreadScalar;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, count};
 use crate::expr::Dim;
 use crate::layout::Layout;
 use crate::limits;
@@ -152,7 +152,9 @@ impl Verifier<'_> {
             return;
         }
         if t(outer.threads).elect.is_some() && !self.same_elected(exec.threads, outer.threads) {
-            let help = "run it on the tensor made by `.elect()`";
+            let named = t(outer.threads).name.as_ref().map(|name| format!("`#{name}`"));
+            let elected = named.unwrap_or("the tensor made by `.elect()`".to_owned());
+            let help = &format!("run it on {elected}, as the spec around it");
             let message = "the body of an elected thread runs a spec on another thread";
             return self.error(Code::ExecConfig, spec.span, message, help);
         }
@@ -305,10 +307,14 @@ impl Verifier<'_> {
                 here.len()
             ),
         };
-        self.errors.push(Diagnostic::new(Code::Divergent, span, message).help(
-            "name the threads, `barrier(#t)`, or each thread's own group, `barrier(#w[@w])`, or \
-             move it to the body of the block's spec",
-        ));
+        let around = self.p.specs[around.spec].span;
+        let run = format!("{} run this spec", count(here.len(), "thread"));
+        self.errors.push(
+            Diagnostic::new(Code::Divergent, span, message).related(around, run).help(
+                "name the threads that run it, `barrier(#w)`, or each thread's own group, \
+             `barrier(#w[@w])`, or move it to the body of the kernel",
+            ),
+        );
     }
 }
 

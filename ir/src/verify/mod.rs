@@ -66,7 +66,7 @@ mod state;
 mod storage;
 mod sync;
 
-pub(crate) use operands::{NAN_OF_FLOATS, no_literal, view_that_fits};
+pub(crate) use operands::{no_literal, no_nan, view_that_fits};
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::expr::Dim;

@@ -12,8 +12,16 @@ use crate::program::{Operand, Program, SpecId, TensorId};
 use crate::scalar::Scalar;
 use std::fmt::Display;
 
-/// The help for `minimum` or `maximum` of integers.
-pub(crate) const NAN_OF_FLOATS: &str = "write `min` or `max`: integers have no NaN";
+/// The message and help for `minimum` or `maximum` of integers.
+pub(crate) fn no_nan(kind: SpecKind, scalar: Scalar) -> (String, &'static str) {
+    let help = match kind {
+        SpecKind::Binary(BinaryOp::Minimum) | SpecKind::Reduction(ReduceOp::Minimum) => {
+            "write `min`, which is the same for integers"
+        }
+        _ => "write `max`, which is the same for integers",
+    };
+    (format!("{} takes floats, found {scalar}: it keeps NaN", kind.with_article()), help)
+}
 
 /// The message and help for a literal that the type of the tensor beside it cannot represent.
 pub(crate) fn no_literal(number: f64, scalar: Scalar) -> (String, &'static str) {
@@ -242,19 +250,17 @@ impl Verifier<'_> {
                 ),
                 "convert with `cast`: both operands must have one scalar type",
             )),
-            SpecKind::Reduction(op) if op.keeps_nan() && !ins[0].is_float() => Some((
-                format!("the type does not fit {}: {}", spec.kind.with_article(), ins[0]),
-                NAN_OF_FLOATS,
-            )),
-            SpecKind::Binary(BinaryOp::Minimum | BinaryOp::Maximum) if !out.is_float() => Some((
-                format!("the type does not fit {}: {out}", spec.kind.with_article()),
-                NAN_OF_FLOATS,
-            )),
+            SpecKind::Reduction(op) if op.keeps_nan() && !ins[0].is_float() => {
+                Some(no_nan(spec.kind, ins[0]))
+            }
+            SpecKind::Binary(BinaryOp::Minimum | BinaryOp::Maximum) if !out.is_float() => {
+                Some(no_nan(spec.kind, out))
+            }
             SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
                 if ins[0].is_float() || out.is_float() =>
             {
                 Some((
-                    format!("the type does not fit {}: {}", spec.kind.with_article(), ins[0]),
+                    format!("{} takes integers, found {}", spec.kind.with_article(), ins[0]),
                     "use sum, prod, min or max: only integers have bitwise reductions",
                 ))
             }

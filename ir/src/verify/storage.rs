@@ -8,7 +8,7 @@
 //!   elements within the buffer.
 
 use super::state::Verifier;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, count};
 use crate::layout::{Layout, Swizzle};
 use crate::program::{Buffer, BufferId, Dist, Tensor, concat_levels};
 
@@ -68,8 +68,8 @@ impl Verifier<'_> {
             self.errors.push(
                 Diagnostic::new(Code::Swizzled, buffer.span, message)
                     .label(format!(
-                        "an element has {of_element} bytes, the swizzle moves units of {} bytes",
-                        1 << sw.base()
+                        "an element has {of_element} bytes, but the swizzle moves runs of {}",
+                        count(1 << sw.base(), "byte")
                     ))
                     .help(format!("write a base of at least {least}, such as `swizzle=(3,4,3)`")),
             );

@@ -77,7 +77,15 @@ impl Verifier<'_> {
                     format!("`after=` takes one register of 32 bits, found {name}"),
                 )
                 .label(format!("{name} has type {}", buffer.scalar))
-                .help("name one element of the thread's own registers: `after=%x.mine[0]`"),
+                .help(match (buffer.is_per_thread(), self.p.is_private(t)) {
+                    (true, false) => {
+                        format!("name one register of the thread: `after=%{}.mine[0]`", buffer.name)
+                    }
+                    (_, true) if buffer.scalar.bits() == 32 => {
+                        format!("name one register: `after=%{}[0]`", buffer.name)
+                    }
+                    _ => "name an element of 32 bits of a tensor in RF: `after=%x[0]`".to_owned(),
+                }),
             );
         } else if !around.readable.contains(&self.p.tensors[t].buffer) {
             self.errors.push(

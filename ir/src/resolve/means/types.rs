@@ -8,7 +8,7 @@ use crate::ast::{self, BinaryOp, ExtentRule, ReduceOp, SpecKind, UnaryOp};
 use crate::diag::{Code, Diagnostic};
 use crate::expr::Dim;
 use crate::scalar::Scalar;
-use crate::verify::{NAN_OF_FLOATS, view_that_fits};
+use crate::verify::{no_nan, view_that_fits};
 
 impl Resolver {
     /// The type of a step's result. Results of floats are real numbers.
@@ -89,10 +89,8 @@ impl Resolver {
             | SpecKind::Reduction(ReduceOp::Minimum | ReduceOp::Maximum)
                 if kinds[0] != Scalar::F64 =>
             {
-                return mismatch(
-                    format!("the type does not fit {}: {}", spec.kind.with_article(), scalars[0]),
-                    NAN_OF_FLOATS,
-                );
+                let (message, help) = no_nan(spec.kind, scalars[0]);
+                return mismatch(message, help);
             }
             SpecKind::Reduction(ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
                 if kinds[0] == Scalar::F64 =>
@@ -134,7 +132,7 @@ impl Resolver {
             ExtentRule::Any => match operands.wanted {
                 Some(extents) => Ok(extents.to_vec()),
                 None => operands.refuse(
-                    "assign the Init to an output of the spec, or use the literal directly",
+                    "write the number where it is used, `1.0 + %x`, or assign it to an output of the spec",
                 ),
             },
             ExtentRule::Counted | ExtentRule::Reduced => operands.along_axes(axes),
@@ -165,7 +163,7 @@ impl Operands<'_> {
                 format!("the extents do not fit {}", self.spec.kind.with_article()),
             )
             .label(match all.is_empty() {
-                true => "the number of elements is unknown".to_owned(),
+                true => "a number alone does not say how many elements there are".to_owned(),
                 false => format!("operands have extents {}", all.join(", ")),
             })
             .help(help),

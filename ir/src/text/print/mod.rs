@@ -10,7 +10,7 @@ mod statement;
 mod tensor;
 mod tensors;
 
-use crate::ast::{Block, Compare, Expr, FORMAT_VERSION, Module, Stmt, StmtKind};
+use crate::ast::{Block, Compare, Expr, FORMAT_VERSION, Module, Stmt, StmtKind, View};
 use crate::limits::MAX_NESTING;
 
 /// The indentation of a body, in columns.
@@ -45,6 +45,13 @@ pub(super) fn print_head(stmt: &Stmt) -> String {
 /// The text of a number.
 pub fn print_number(e: &Expr) -> String {
     statement::number(e)
+}
+
+/// The text of a view of a tensor: `%A.tile([64,32])[0,0]`
+pub fn print_view(view: &View) -> String {
+    let mut out = String::new();
+    tensor::view(&mut out, '%', view);
+    out
 }
 
 /// The text of an attribute: `axis=1`
