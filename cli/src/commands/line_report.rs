@@ -89,16 +89,22 @@ pub(super) fn text(source: &str, kernels: &[KernelReport]) -> String {
     out
 }
 
-/// Formats a distance: `up to 0.5 ulp, relative norm 1.7e-4, 32 % of the tolerance`.
+/// Formats a distance: `up to 0.5 ulp, relative norm 1.7e-4: passes, 32 % of the tolerance`.
 pub(super) fn nearness(n: &SpecReport) -> String {
     if n.max_error == 0.0 {
         return "exact".to_owned();
     }
     let allowed = match n.max_ratio {
         0.0 => String::new(),
-        ratio => format!(", {:.1} % of the tolerance", 100.0 * ratio),
+        ratio => format!(": {}", judged(ratio)),
     };
     format!("{}{allowed}", distance(n.max_ulp, n.relative_norm))
+}
+
+/// Formats the largest difference as a part of the tolerance: `passes, 32 % of the tolerance`.
+pub(super) fn judged(ratio: f64) -> String {
+    let judgment = if ratio <= 1.0 { "passes" } else { "fails" };
+    format!("{judgment}, {:.1} % of the tolerance", 100.0 * ratio)
 }
 
 /// Formats a distance: `up to 0.5 ulp, relative norm 1.7e-4`.

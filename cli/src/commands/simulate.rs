@@ -131,7 +131,10 @@ fn of_whole(name: &str, all: &[Compared], format: MessageFormat) -> String {
             let mut text = format!("equal to `{name}`: {}\n", elements.join(", "));
             for c in all.iter().filter(|c| c.max_ulp > 0.0) {
                 let nearness = super::line_report::distance(c.max_ulp, c.relative_norm);
-                text.push_str(&format!("  rounding: %{}, {nearness}\n", c.tensor));
+                text.push_str(&format!(
+                    "  rounding: %{}, {nearness}: within the tolerance\n",
+                    c.tensor
+                ));
             }
             text
         }
@@ -198,9 +201,9 @@ fn human(k: &KernelReport, options: &Options, given: &Given) -> String {
     }
     if k.max_error > 0.0 {
         text.push_str(&format!(
-            "  largest difference from the reference {:.3e}, {:.1} % of the tolerance\n",
+            "  largest difference from the reference {:.3e}: {}\n",
             k.max_error,
-            100.0 * k.max_ratio
+            super::line_report::judged(k.max_ratio)
         ));
     }
     rounding(&mut text, k, given);

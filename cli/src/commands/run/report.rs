@@ -105,8 +105,8 @@ fn human(
             text.push_str(&match j.max_error {
                 0.0 => "; no difference\n".to_owned(),
                 e => format!(
-                    "; largest difference {e:.3e}, {:.1} % of the tolerance\n",
-                    100.0 * j.max_ratio
+                    "; largest difference {e:.3e}: {}\n",
+                    crate::commands::line_report::judged(j.max_ratio)
                 ),
             });
         }
