@@ -332,7 +332,10 @@ impl NoAtom {
 
 impl fmt::Display for NoAtom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} has no atom `{}`", self.arch, self.name)
+        match self.archs[..] {
+            [] => write!(f, "there is no atom `{}`", self.name),
+            _ => write!(f, "{} has no atom `{}`", self.arch, self.name),
+        }
     }
 }
 
@@ -416,7 +419,7 @@ impl fmt::Display for NoSync {
             SyncForm { .. } => "",
         };
         match archs.contains(arch) {
-            true => write!(f, "{arch} has no `{op}`{of} with this number"),
+            true => write!(f, "`{op}`{of} does not take this number on {arch}"),
             false => write!(f, "{arch} has no `{op}`{of}"),
         }
     }

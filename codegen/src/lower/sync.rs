@@ -16,7 +16,7 @@ use carbyne_atoms::{Atom, BarrierScope, Handover, Part, SyncForm};
 use carbyne_ir::diag::Code;
 use carbyne_ir::expr::Dim;
 use carbyne_ir::layout::LayoutError;
-use carbyne_ir::program::{Sync, ThreadsId};
+use carbyne_ir::program::{Sync, Threads, ThreadsId};
 use carbyne_ir::span::Span;
 
 impl Lowering<'_> {
@@ -95,6 +95,7 @@ impl Lowering<'_> {
             ));
         };
         groups.iter_mut().for_each(|group| group.sort_unstable());
+        let root = t.root;
         let Some(set) = groups.first() else { return plain(BarrierScope::Block) };
         if groups.len() == 1 && self.members(t.root).as_ref() == Some(set) {
             return plain(BarrierScope::Block);
@@ -108,10 +109,24 @@ impl Lowering<'_> {
         let atom = atoms.barrier(BarrierScope::Warps)?;
         let whole = |w: &[i64]| w.len() == WARP as usize && w[0] % WARP == 0 && w[31] - w[0] == 31;
         if let Some(set) = groups.iter().find(|set| !set.chunks(WARP as usize).all(whole)) {
-            return Err(errors::unprintable(
-                format!("a barrier of several warps needs whole warps, not {} threads", set.len()),
-                "name whole warps, `barrier(#cta.tile([64])[0])`, or lanes of one warp",
-            ));
+            let n = set.len() as i64;
+            let whole = (n + WARP - 1) / WARP * WARP;
+            let d = errors::unprintable(
+                format!(
+                    "a barrier of several warps needs whole warps, found groups of {n} threads"
+                ),
+                format!("make groups of whole warps, `.tile([{whole}])`, or of lanes of one warp"),
+            );
+            let has_groups = |t: &&Threads| {
+                let group = t.levels.last().and_then(|l| l.to_fixed());
+                t.name.is_some() && group.is_some_and(|l| l.size() == n) && t.root == root
+            };
+            let made = self.p.threads.iter().map(|(_, t)| t).filter(has_groups).last();
+            let why = format!("groups of {n} threads are made here");
+            return Err(match made {
+                Some(made) => Box::new(d.related(made.span, why)),
+                None => d,
+            });
         }
         let n = set.len() as i64;
         // Groups that may wait at the same time have barriers of their own; the groups of one

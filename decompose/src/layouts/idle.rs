@@ -1,6 +1,7 @@
 //! Blocks that have fewer threads than a warp, of which the other lanes idle.
 
-use crate::access::ops::{WARP, block_threads};
+use crate::access::ops::{WARP, block_threads, whole};
+use carbyne_ir::ast::SpecKind;
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::program::{Program, SpecId};
 
@@ -12,8 +13,23 @@ pub(super) fn warning(p: &Program, kernel: SpecId) -> Option<Diagnostic> {
     if !(1..WARP).contains(&threads) || blocks == Some(1) {
         return None;
     }
-    let message = format!("each block has {threads} of the {WARP} threads of a warp");
+    let name = spec.name.as_deref().map_or(String::new(), |name| format!(" of `@{name}`"));
+    let message = format!("each block{name} has {threads} of the {WARP} threads of a warp");
+    // A strategy gives a block as many threads as the reduced mode has work for.
+    let reduced = p.walk_body(kernel).specs().find_map(|id| {
+        let (spec, from) = (&p.specs[id], p.specs[id].input_tensors().next()?);
+        let from = whole(p, from)?;
+        let axes = matches!(spec.kind, SpecKind::Reduction(_)).then(|| spec.axes()).flatten()?;
+        axes.iter().map(|axis| Some(from.mode(*axis).ok()?.size())).product::<Option<i64>>()
+    });
     let idle = format!("{} of {WARP} lanes do nothing", WARP - threads);
-    let help = "write a body whose blocks have whole warps, or pad a size to a multiple of 32";
-    Some(Diagnostic::warning(Code::Idle, spec.span, message).label(idle).help(help))
+    let (why, help) = match reduced {
+        Some(n) => (
+            format!(": a block reduces {n} elements"),
+            format!("pad the reduced mode, of {n} elements, to a multiple of {WARP}, or "),
+        ),
+        None => (String::new(), String::new()),
+    };
+    let help = format!("{help}write a body whose blocks have whole warps");
+    Some(Diagnostic::warning(Code::Idle, spec.span, message).label(idle + &why).help(help))
 }

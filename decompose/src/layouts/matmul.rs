@@ -435,9 +435,14 @@ fn not_by(p: &Program, id: SpecId, atom: &Atom, rows: &[&Atom]) -> Diagnostic {
     let of_tile = |m: &Mismatch| matches!(m, Mismatch::Op { .. } | Mismatch::Scalar { .. });
     let types = matching::match_atom(p, id, &[], atom).err().filter(of_tile);
     let other = Mismatch::Op { want: "it by threads that are not neighbors".to_owned() };
-    let can: Vec<String> = rows.iter().map(|r| format!("`{}`", r.name)).collect();
-    matching::not_by(p, id, atom.name, &types.or(from).unwrap_or(other))
-        .note(format!("possible here: {}", can.join(", ")))
+    let d = matching::not_by(p, id, atom.name, &types.or(from).unwrap_or(other));
+    let can: Vec<String> = rows.iter().map(|r| format!("`atom={}`", r.name)).collect();
+    match (rows, p.specs[id].word(Key::Atom)) {
+        ([first, ..], Some(word)) => {
+            d.better(format!("write {}", can.join(" or "))).edit(word, first.name)
+        }
+        _ => d,
+    }
 }
 
 /// Cycles of one execution by one warp: multiplications and the loads of both factors, with a

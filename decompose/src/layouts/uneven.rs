@@ -58,7 +58,7 @@ fn warning(
     let near = near(threads, elements, p.scalar_of(t).bits(), warps);
     let help = match near.as_slice() {
         [] => "pad the tensor, so that the number of threads divides its elements".to_owned(),
-        near => format!("{} threads would share it evenly", or(near)),
+        near => format!("use {} threads, which share it evenly", or(near)),
     };
     let message = format!(
         "{threads} threads do not share the {elements} elements of this {} evenly",

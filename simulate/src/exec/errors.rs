@@ -7,6 +7,7 @@ use crate::state::clash::Clash;
 use crate::state::{Failure, Shared, Who};
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::limits::MAX_COUNTER;
+use carbyne_ir::program::SpecId;
 
 /// Size of an mbarrier (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier,
 /// Size and alignment of mbarrier object).
@@ -26,14 +27,22 @@ pub(super) fn no_such_number(
     why: String,
 ) -> Box<Diagnostic> {
     let element = kernel.element_name(view, at);
-    let span = kernel.sites[site as usize].span;
-    Box::new(
-        Diagnostic::new(Code::SimOutOfBounds, span, format!("{element} is {value}"))
-            .label(why)
-            .help(
-                "correct the kernel that writes the element, or `in` of the tensor's declaration",
-            ),
-    )
+    let (p, span) = (kernel.program, kernel.sites[site as usize].span);
+    let d = Diagnostic::new(Code::SimOutOfBounds, span, format!("{element} is {value}")).label(why);
+    let Space::Global(i) = kernel.views[view].space else { return Box::new(d) };
+    let buffer = kernel.globals[i].buffer;
+    let writes = |k: &&SpecId| p.specs[**k].outputs.iter().any(|t| p.tensors[*t].buffer == buffer);
+    // Kernels run in the order of the text.
+    let before = p.kernels.iter().take_while(|k| **k != kernel.spec).filter(writes).last();
+    Box::new(match before.map(|k| &p.specs[*k]) {
+        Some(writer) => {
+            let name = writer.name.as_deref().unwrap_or_default();
+            d.related(writer.span, "this kernel writes the tensor").help(format!(
+                "correct `@{name}`, which writes the element, or `in` of the tensor's declaration"
+            ))
+        }
+        None => d.help("correct the element that the caller passes, or the tensor's declaration"),
+    })
 }
 
 /// A counter that leaves its range.
