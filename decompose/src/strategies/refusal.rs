@@ -303,7 +303,8 @@ impl Choosing<'_> {
                 _ => match self.nearest(matched, wanted) {
                     Some(near) => format!("write `{near}`, with which there is a solution"),
                     None => format!(
-                        "remove or change {}; `carbyne strategies` lists what each strategy accepts",
+                        "remove or change {}; `carbyne strategies` lists what each strategy \
+                         accepts",
                         match &written[..] {
                             [] => "the values of `by=`".to_owned(),
                             all => all.join(" or "),

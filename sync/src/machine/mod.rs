@@ -395,8 +395,8 @@ impl<'p, 'a> Machine<'p, 'a> {
 
     /// Records that a value is unknown, and stops.
     fn lost<T>(&mut self, site: u32, what: &str) -> Goes<T> {
-        let help = "run `carbyne simulate`, which uses the data; or use values that are the same for \
-                    all threads and do not depend on data";
+        let help = "run `carbyne simulate`, which uses the data; or use values that are the same \
+                    for all threads and do not depend on data";
         self.pairs.undecided(site, what, help);
         Err(Stop::Fault)
     }

@@ -132,7 +132,7 @@ impl Resolver {
             ExtentRule::Any => match operands.wanted {
                 Some(extents) => Ok(extents.to_vec()),
                 None => operands.refuse(
-                    "write the number where it is used, `1.0 + %x`, or assign it to an output of the spec",
+                    "write the number where it is used, `1.0 + %x`, or assign it to an output",
                 ),
             },
             ExtentRule::Counted | ExtentRule::Reduced => operands.along_axes(axes),

@@ -196,11 +196,20 @@ impl Place<'_> {
 
     /// `@q++`, `--@q`, `@q -= 3`, `counter q = 4` and `counter @q`
     fn counter(&self) -> Option<(String, Edit)> {
+        // A sign at the start of a line continues the statement before.
+        let start = self.text[..self.at].rfind('\n').map_or(0, |n| n + 1);
+        let own = without_comment(&self.text[start..]);
+        let (base, line) = match own.trim_start() {
+            line if line.starts_with("++") || line.starts_with("--") => {
+                (start + own.len() - line.len(), line)
+            }
+            _ => (self.base, self.line),
+        };
         let whole = |new: String, why: &str| {
             let help = format!("write it as `{new}`{why}");
-            Some((help, edit(self.base, self.base + self.line.len(), new)))
+            Some((help, edit(base, base + line.len(), new)))
         };
-        if let Some(declared) = self.line.strip_prefix("counter ") {
+        if let Some(declared) = line.strip_prefix("counter ") {
             let name = word_of(declared.trim_start().trim_start_matches(['@', '%', '#']));
             let (_, rest) = declared.split_once(name).filter(|_| !name.is_empty())?;
             return match rest.trim_start().strip_prefix('=').map(str::trim) {
@@ -213,7 +222,7 @@ impl Place<'_> {
                 _ => None,
             };
         }
-        let step = self.line.trim_end_matches([';', ' ']);
+        let step = line.trim_end_matches([';', ' ']);
         let ends = |sign| step.strip_prefix(sign).or_else(|| step.strip_suffix(sign));
         let by = |sign| step.split_once(sign);
         let one = |sign| ends(sign).map(|name| (name, "1"));
@@ -250,7 +259,7 @@ impl Place<'_> {
         let before = self.step.trim_end();
         let called = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
         let operand = self.rest.split([' ', ',', ')', '\n']).next()?;
-        let is_operand = operand.starts_with(|c: char| c == '%' || c.is_ascii_digit());
+        let is_operand = operand.starts_with('%');
         if before.len() == self.step.len() || !FUNCTIONS.contains(&called) || !is_operand {
             return None;
         }
