@@ -89,7 +89,10 @@ impl Choosing<'_> {
                 }
                 let pairs = || own.iter().zip(stated);
                 let differ = pairs().filter(|(a, b)| a != b).count();
-                let by = |(a, b): (&i64, &i64)| (*a as f64 / (*b).max(1) as f64).ln().abs();
+                let by = |(a, b): (&i64, &i64)| {
+                    let (a, b) = (*a as f64, *b as f64);
+                    (a - b).abs() / a.max(b).max(1.0)
+                };
                 let far = (differ, pairs().map(by).sum());
                 out.push(Near { of: m, numbers, key: *key, own, far, cycles: 0.0 });
             }

@@ -137,7 +137,7 @@ pub(crate) struct Enumerated {
 /// A condition that no values satisfy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unmet {
-    /// What is not satisfied, as an error says it.
+    /// The unmet condition, as an error says it.
     pub text: String,
     /// Whether it contains a remainder.
     pub divides: bool,
