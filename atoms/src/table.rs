@@ -3,7 +3,7 @@
 //! lacks.
 
 use crate::arch::Arch;
-use crate::atom::{Atom, AtomOp, AtomOperand, BarrierScope, Cost, Rate};
+use crate::atom::{Atom, AtomOp, AtomOperand, BarrierScope, Cost, NumberForm, Rate};
 use crate::threads;
 use crate::{
     binary, compare, convert, convert_int, convert_through, cp_async, cp_async_bulk, fma, global,
@@ -178,12 +178,21 @@ impl AtomTable {
         own().find(fits).ok_or_else(|| {
             // Several atoms may take the same numbers.
             let mut takes: Vec<String> = vec![];
-            for number in own().filter_map(|r| r.numbers.first()).map(ToString::to_string) {
-                if !takes.contains(&number) {
-                    takes.push(number);
+            for number in own().filter_map(|r| r.numbers.first()) {
+                let is_constant =
+                    number.form == NumberForm::Immediate && number.least < number.most;
+                let text = format!("{}{number}", if is_constant { "a constant " } else { "" });
+                if !takes.contains(&text) {
+                    takes.push(text);
                 }
             }
-            NoSync { op, arch: self.arch, form, takes, archs: archs_with(&has) }
+            let found = match number {
+                Some((Some(lo), Some(hi), _)) if lo == hi => format!("{lo}"),
+                Some((Some(lo), Some(hi), _)) => format!("a number from {lo} to {hi}"),
+                Some(_) => "a number without bounds".to_owned(),
+                None => "no number".to_owned(),
+            };
+            NoSync { op, arch: self.arch, form, found, takes, archs: archs_with(&has) }
         })
     }
 
@@ -377,6 +386,8 @@ pub struct NoSync {
     pub arch: Arch,
     /// The form of the statement.
     pub form: SyncForm,
+    /// The number of the statement: `2`, `a number from 0 to 2`.
+    pub found: String,
     /// The numbers that the statement takes on this architecture. Empty if the architecture does
     /// not have the statement, or if the statement takes no number.
     pub takes: Vec<String>,
@@ -387,12 +398,12 @@ pub struct NoSync {
 impl NoSync {
     /// The error about the statement at `span`.
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
-        let NoSync { op, arch, form, takes, archs } = self;
+        let NoSync { op, arch, form, takes, archs, found: _ } = self;
         let d = Diagnostic::new(Code::NoSync, span, self.to_string());
         if archs.contains(arch) {
             return d
                 .label(format!("it takes {}", takes.join(", or ")))
-                .help("write a number that the statement takes, or state a fact that bounds it");
+                .help("write a number in this range, or an expression that stays in it: `k % 2`");
         }
         if archs.is_empty() && form.after {
             return d
@@ -412,14 +423,14 @@ impl NoSync {
 
 impl fmt::Display for NoSync {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NoSync { op, arch, form, archs, takes: _ } = self;
+        let NoSync { op, arch, form, found, archs, takes: _ } = self;
         let of = match form {
             SyncForm { remote: true, .. } => " for an mbarrier of another block",
             SyncForm { after: true, .. } => " with `after=`",
             SyncForm { .. } => "",
         };
         match archs.contains(arch) {
-            true => write!(f, "`{op}`{of} does not take this number on {arch}"),
+            true => write!(f, "`{op}`{of} does not take {found}"),
             false => write!(f, "{arch} has no `{op}`{of}"),
         }
     }

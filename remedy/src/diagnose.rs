@@ -4,7 +4,7 @@
 //! mbarrier, become errors, too. An undecided order becomes a warning.
 
 use crate::lines;
-use carbyne_ir::ast::SyncOp;
+use carbyne_ir::ast::{Key, SyncOp};
 use carbyne_ir::diag::{Code, Diagnostic, Edit, Severity};
 use carbyne_ir::expr::VarId;
 use carbyne_ir::program::samples::samples;
@@ -491,14 +491,23 @@ fn waiting(
 
 fn undecided(p: &Program, pair: &Pair, why: &str) -> Diagnostic {
     let (a, b) = (&pair.first, &pair.second);
-    let text = format!("accesses of `%{}` may not be ordered", p.buffers[b.buffer].name);
+    let name = &p.buffers[b.buffer].name;
+    let text = format!("cannot prove that accesses of `%{name}` are ordered");
+    let is_named =
+        |a: &Access| a.place.spec.is_some_and(|id| p.specs[id].word(Key::Atom).is_some());
     Diagnostic::warning(Code::Undecided, b.place.span, text)
         .label(format!("{} here{}: {why}", access_text(p, b), at(p, pair)))
         .related(a.place.span, format!("{} here", access_text(p, a)))
-        .help(
-            "run `carbyne simulate`, which uses the data; or name atoms, which fix the thread \
-             that accesses each element",
-        )
+        .help(match is_named(a) && is_named(b) {
+            true => {
+                "run `carbyne simulate`, which compares the values; or let one thread access the \
+                 element, `<<<#cta[0]>>>`"
+            }
+            false => {
+                "run `carbyne simulate`, which uses the data; or name atoms, which fix the thread \
+                 that accesses each element"
+            }
+        })
 }
 
 /// The tensor of integers that selects the accessed elements and is not declared `distinct`.

@@ -15,7 +15,7 @@ use crate::plan::{
 };
 use crate::state::{GlobalMemory, PAGE, Page, Value};
 use crate::workers::Workers;
-use carbyne_ir::diag::{Code, Diagnostic};
+use carbyne_ir::diag::{Code, Diagnostic, count};
 use carbyne_ir::scalar::Scalar;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -539,12 +539,11 @@ pub(crate) fn check_unwritten(
     let view = &oracle.kernel.views[output.view];
     let found = |e: i64| Some((memory.read(offset(view, e))?, None));
     compare(oracle, output, elements, found, (None, small_ints), counts).map_err(|mut d| {
-        d.message = format!("{}, and no block writes it", d.message);
-        d.label = "the body of this spec does not write it".to_owned();
+        d.message = format!("no block writes an element that must change: {}", d.message);
+        let n = count(elements.len(), "element");
+        d.label = format!("the body of this spec does not write {n} of the output");
         d.notes.clear();
-        d.help = Some(
-            "compare the tiles that blocks and threads write with the output's shape".to_owned(),
-        );
+        d.help = Some("let the grid, the loops and the tiles cover the whole output".to_owned());
         d
     })
 }

@@ -4,6 +4,7 @@
 use crate::clock::{Agent, Clock};
 use crate::clocks::{Clocks, Converged, Message};
 use crate::fingerprint::Fingerprinter;
+use carbyne_ir::diag::count;
 
 /// An arrival of threads that arrive together.
 #[derive(Clone, Debug)]
@@ -150,6 +151,12 @@ fn fingerprint_times(
 }
 
 impl Mbarrier {
+    /// The statement that initializes the mbarrier, and a label for it.
+    pub(crate) fn made(&self) -> (u32, String) {
+        let arrivals = count(usize::try_from(self.count).unwrap_or(0), "arrival");
+        (self.made_at, format!("initialized here for {arrivals}"))
+    }
+
     pub(crate) fn each<'c>(
         &'c self,
         clocks: &mut Vec<&'c Clock>,

@@ -44,7 +44,7 @@ fn leaves_must_name_an_atom_that_exists() {
               D0305: this Move has neither a body nor an atom
                 left without a body
             ldmatrx.x4.b16
-              V0225: sm_80 has no atom `ldmatrx.x4.b16`
+              V0225: there is no atom `ldmatrx.x4.b16`
                 no architecture has an atom of this name
         "#]],
     );

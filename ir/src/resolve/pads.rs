@@ -14,6 +14,7 @@ use crate::leaf::Leaf;
 use crate::program::{Bound, Tensor};
 use crate::scalar::Memory;
 use crate::span::Span;
+use crate::text::print_number;
 use crate::tuple::IntTuple;
 use std::iter;
 
@@ -98,7 +99,7 @@ impl Resolver {
                     .help("write `.pad` before `.tile`, or index one tile first: `[i, j].pad(..)`"),
             );
         }
-        let filled = self.is_filled(pad)?;
+        let filled = self.is_filled(pad, &view.base.text)?;
         let modes = self.outermost(&t.levels, span)?.rank();
         let sizes = self.pad_sizes(pad, modes, span)?;
         for i in 0..modes {
@@ -134,18 +135,21 @@ impl Resolver {
 
     /// Whether the elements added in a body count like others. They read as zero, so other values
     /// are refused.
-    fn is_filled(&self, pad: &ast::Pad) -> Fallible<bool> {
+    fn is_filled(&self, pad: &ast::Pad, name: &str) -> Fallible<bool> {
         let Some(value) = &pad.value else { return Ok(false) };
         if self.real(value)? == 0.0 {
             return Ok(true);
         }
+        let written = print_number(value);
+        let message = format!("in a body, `.pad` adds zeros only, found {written}");
         fail(
-            Diagnostic::new(Code::Placement, value.span, "a body can pad with 0 only")
-                .label("elements outside of a tensor read as zero")
-                .help(
-                    "pad with 0, and choose another value by coordinates: \
-                 `select(%x.iota(1) < N, %x, -inf)`",
-                ),
+            Diagnostic::new(Code::Placement, value.span, message)
+                .label("elements outside of a tensor read as zero; only `means` has other values")
+                .help(format!(
+                    "declare a larger tensor in RF, `%x:[..].f32 = {written}`, and move `%{name}` \
+                     into a part of it; or replace the zeros of a tile by their coordinates: \
+                     `select(%tile.iota(0) < 1, {written}, %tile)` replaces its first row"
+                )),
         )
     }
 

@@ -192,8 +192,8 @@ impl Verifier<'_> {
             {
                 Some((
                     format!("the types do not fit a MatMul: {} by {}", ins[0], ins[1]),
-                    "convert one with `cast`: both factors must have one scalar type, except that \
-                     integers or floats of up to 8 bits may differ in sign or format",
+                    "convert one factor with `cast`: both must have one type; only two integers of \
+                     8 bits, or two floats of 8 bits, may have different types",
                 ))
             }
             SpecKind::MatMul | SpecKind::MatMulSet
@@ -340,12 +340,26 @@ impl Verifier<'_> {
         is_symbol(x) && is_symbol(y) && !self.is_equal(x, y, asked) && !self.has_decided_enough()
     }
 
+    /// The shapes of inputs and outputs by name: `%A is [64,32]; the output %B is [64,32]`.
+    fn shapes_text(&self, id: SpecId, shapes: &[String]) -> String {
+        let spec = &self.p.specs[id];
+        let names = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let names: Vec<String> = names.map(|t| self.p.tensor_name(t)).collect();
+        if names.len() != shapes.len() {
+            return format!("operands have shapes {}", shapes.join(", "));
+        }
+        let (last, first) = names.len().checked_sub(1).map_or((0, 0), |n| (n, n));
+        let is = |i: usize| format!("{} is {}", names[i], shapes[i]);
+        let inputs: Vec<String> = (0..first).map(is).collect();
+        format!("{}; the output {}", inputs.join(", "), is(last))
+    }
+
     fn refuse_numbers(&mut self, id: SpecId, shapes: &[Vec<i64>]) {
         let spec = &self.p.specs[id];
         let list: Vec<String> = shapes.iter().map(|s| bracketed(&texts(self.p, s))).collect();
         let help = match (spec.kind.extents(), shapes) {
             (ExtentRule::Product, [a, b, c]) => matmul_help(self.p, a, b, c),
-            (ExtentRule::Reduced, [from, ..]) => self.reduction_help(id, from),
+            (ExtentRule::Reduced, [from, .., to]) => self.reduction_help(id, from, to),
             (rule, _) => elementwise_help(self.p, rule, shapes),
         };
         self.errors.push(
@@ -354,7 +368,7 @@ impl Verifier<'_> {
                 spec.span,
                 format!("the shapes do not fit {}", spec.kind.with_article()),
             )
-            .label(format!("operands have shapes {}", list.join(", ")))
+            .label(self.shapes_text(id, &list))
             .help(help),
         );
     }
@@ -376,7 +390,7 @@ impl Verifier<'_> {
             Some((what, x, y)) if !what.is_empty() => {
                 format!("{what} is {} and {}", text(x), text(y))
             }
-            _ => format!("operands have shapes {}", all.join(", ")),
+            _ => self.shapes_text(id, &all),
         };
         let about = pair.map(|(_, x, y)| [p.arena.vars_of(x), p.arena.vars_of(y)].concat());
         let example = values.map_or(String::new(), |values| {
@@ -392,8 +406,8 @@ impl Verifier<'_> {
                 ([.., k], [.., k2, n]) if k2 != k && n == k => exchanged(&text(*k), &text(*k2)),
                 _ => format!("{state}make A[m,k], B[k,n] and C[m,n] agree"),
             },
-            (ExtentRule::Reduced, [from, ..]) => {
-                format!("{state}{}", self.reduction_help(id, from))
+            (ExtentRule::Reduced, [from, .., to]) => {
+                format!("{state}{}", self.reduction_help(id, from, to))
             }
             (rule, _) => format!("{state}{}", elementwise_help(p, rule, shapes)),
         };
@@ -414,7 +428,7 @@ impl Verifier<'_> {
         modes.iter().map(|m| m.size_in(&self.p.arena).ok()).collect()
     }
 
-    fn reduction_help<E: Extent>(&self, id: SpecId, from: &[E]) -> String {
+    fn reduction_help<E: Extent>(&self, id: SpecId, from: &[E], to: &[E]) -> String {
         let axes = self.p.specs[id].axes().unwrap_or_default();
         if axes.is_empty() || axes.iter().any(|a| *a >= from.len()) {
             let last = from.len().saturating_sub(1);
@@ -422,7 +436,14 @@ impl Verifier<'_> {
         }
         let show = |shape: Vec<E>| bracketed(&texts(self.p, &shape));
         let (kept, ones) = reduced(from, &axes);
-        format!("give the output the extents {} or {}, or correct `axis=`", show(kept), show(ones))
+        let out = self.p.specs[id].outputs.first().copied();
+        let name = out.map_or("the output".to_owned(), |t| self.p.tensor_name(t));
+        let other = (0..from.len()).find(|axis| {
+            let (kept, ones) = reduced(from, &[*axis]);
+            to == kept || to == ones
+        });
+        let axis = other.map_or(String::new(), |axis| format!(", or write `axis={axis}`"));
+        format!("give {name} the extents {} or {}{axis}", show(kept), show(ones))
     }
 }
 

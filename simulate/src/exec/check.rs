@@ -604,8 +604,9 @@ pub(crate) fn wrong_element(
     let is = value.as_ref().map_or("undefined".to_owned(), |v| format!("`{v}`"));
     // Casts that saturate at the range of their type explain a difference without rounding.
     let beyond = wrong.exact.map(|_| &counts.beyond).filter(|b| !b.is_empty());
+    let rounds = |exact: f64| value.as_ref().is_none_or(|v| *v != exact.to_string());
     let message = match wrong.exact {
-        Some(exact) if beyond.is_none() => {
+        Some(exact) if beyond.is_none() && rounds(exact) => {
             format!("{name} is `{exact}` before rounding, the spec means `{}`", wrong.expected)
         }
         _ => format!("{name} is {is}, the spec means `{}`{slack}", wrong.expected),
@@ -626,8 +627,8 @@ pub(crate) fn wrong_element(
             line_text(nan)
         ),
         (None, Some((_, at))) => format!(
-            "correct {}, which wrote the element last, or the first statement before it whose \
-             result is wrong",
+            "correct {}, which wrote the element last; if it only copies a value, correct the \
+             statement that computes the value",
             line_text(&kernel.sites[*at as usize])
         ),
         (None, None) => {
@@ -654,11 +655,15 @@ pub(crate) fn wrong_element(
         Some(_) if !casts.is_empty() => d = casts.into_iter().fold(d, Diagnostic::note),
         Some(exact) => {
             let is_near = (exact - want).abs() <= FEW_DIGITS * want.abs() && want.is_finite();
-            let few = if is_near { "; a literal of the body may have too few digits" } else { "" };
-            d = d.note(format!(
-                "the stored element is {is}; rounding is not the cause: the body computes another \
-                 number than the spec means{few}"
-            ));
+            if rounds(exact) {
+                d = d.note(format!(
+                    "the stored element is {is}; rounding is not the cause: the body computes \
+                     another number than the spec means"
+                ));
+            }
+            if is_near {
+                d = d.note("a literal of the body may have too few digits");
+            }
         }
         None => {}
     }

@@ -1,5 +1,5 @@
 //! Describes the wrong elements of a tensor for the error about a wrong result: their number, a
-//! common property, and a picture in text. `64 of 4096 elements are wrong: all of [0..8, 0..8]`
+//! common property, and a picture in text. `64 of 4096 elements are wrong: all of [0 to 7, 0 to 7]`
 //! points to a tile, every n-th column to a wrong stage or mask.
 
 use crate::plan::coordinates;
@@ -31,8 +31,8 @@ impl<'a> Elements<'a> {
         self.all.len() < MOST_ELEMENTS
     }
 
-    /// The text `64 of 4096 elements are wrong: all of [0..8, 0..8]`, with a picture unless all are
-    /// wrong.
+    /// The text `64 of 4096 elements are wrong: all of [0 to 7, 0 to 7]`, with a picture unless all
+    /// are wrong.
     pub(crate) fn note(&self) -> String {
         let wrong = self.all.iter().filter(|(_, wrong, _)| *wrong).count();
         let all = self.all.len();
@@ -78,7 +78,11 @@ impl<'a> Elements<'a> {
     fn boxed(&self) -> Option<String> {
         let ranges = self.ranges(true);
         let inside = |at: &[i64], _| at.iter().zip(&ranges).all(|(c, r)| r.0 <= *c && *c < r.1);
-        let text: Vec<String> = ranges.iter().map(|(from, to)| format!("{from}..{to}")).collect();
+        let text = ranges.iter().map(|(from, to)| match to - from {
+            1 => from.to_string(),
+            _ => format!("{from} to {}", to - 1),
+        });
+        let text: Vec<String> = text.collect();
         self.exactly(inside).then(|| format!("all of [{}]", text.join(", ")))
     }
 
@@ -170,7 +174,7 @@ mod tests {
         let tile = note(&[4, 4], |e| e % 4 < 2 && e / 4 >= 2, one);
         assert!(
             tile.starts_with(
-                "4 of 16 elements are wrong: all of [0..2, 2..4]\npicture from [0,0] on; a \
+                "4 of 16 elements are wrong: all of [0 to 1, 2 to 3]\npicture from [0,0] on; a \
                  character is an element: `#` is wrong, `.` is correct\n..##\n..##\n....\n...."
             ),
             "{tile}"

@@ -220,8 +220,7 @@ impl<'p, 'a> Machine<'p, 'a> {
         let open = open?;
         let (b, name) = (&self.mbarriers[open], self.mbarrier_name(open));
         let (arrived, count, phase) = (b.count - b.pending, b.count, b.phase);
-        let s = if count == 1 { "" } else { "s" };
-        let made = (b.made_at, format!("initialized here for {count} arrival{s}"));
+        let made = b.made();
         let none = match count {
             1 => "the only arrival of its phase does not happen".to_owned(),
             _ => format!("none of the {count} arrivals of its phase happens"),

@@ -261,7 +261,8 @@ impl<'p, 'a> Machine<'p, 'a> {
                 if n > b.pending || each < 1 {
                     let what = "more threads arrive on an mbarrier than its phase expects";
                     let help = "make the count of `mbarrier.init` match the threads that arrive";
-                    return self.stop(site, None, what, help);
+                    let (made, count) = b.made();
+                    return self.stop(site, Some((made, &count)), what, help);
                 }
                 if later {
                     let copies = self.clocks.classes[class].queue_mut(Engine::Copies);
