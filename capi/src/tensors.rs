@@ -1,6 +1,7 @@
-//! Copies tensors of the caller to arrays of the simulator and back, after it has checked device,
-//! type and shape. DLPack, the standard C structure of a tensor, describes the tensors. This file
-//! also reads the values of symbols, which the caller passes by name.
+//! Copies tensors of the caller to arrays of the simulator and back. DLPack, the standard C
+//! structure of a tensor, describes the tensors. [`Given::is_of`] checks device, type and number of
+//! elements before anything is read or written; [`Given::fits`] checks the shape before results are
+//! written. This file also reads the values of symbols, which the caller passes by name.
 
 use crate::border::{Failure, Outcome, given, list, misuse, word};
 use carbyne_embed::{Array, Code, Diagnostic, Scalar};

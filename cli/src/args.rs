@@ -1,5 +1,5 @@
-//! The command line as Rust types, which the crate `clap` parses. `--help` prints their doc
-//! comments.
+//! Defines the command line as Rust types ([`Args`]), which the crate `clap` parses. `--help`
+//! prints their doc comments. The files of the folder `args` hold the options of some commands.
 
 mod bench;
 mod inputs;

@@ -1,5 +1,5 @@
-//! The commands as functions, for the C interface and the Python package. They return the JSON
-//! documents and the messages that commands print, run a command on a text, and decompose with
+//! Provides the commands as functions, for the C interface and the Python package. They return the
+//! JSON documents and the messages that commands print, run a command on a text, and decompose with
 //! tuned pins. It also makes available the steps of commands that these packages use: imports, the
 //! search for an atom table, and the proof of the order of accesses.
 

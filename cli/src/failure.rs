@@ -1,5 +1,5 @@
-//! The reasons why a command fails, and the exit code for each. Errors in a decomposed text are
-//! moved to the line of the user's text for which the statement was generated.
+//! Defines [`Failure`], the reasons why a command fails, and the exit code for each. Errors in a
+//! decomposed text are moved to the line of the user's text for which the statement was generated.
 
 use carbyne_decompose::Theirs;
 use carbyne_ir::diag::{Code, Diagnostic, Diagnostics};

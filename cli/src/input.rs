@@ -1,5 +1,5 @@
-//! Reads a program from a file or standard input, with the files that it imports, and strategies
-//! from their files.
+//! Reads a program from a file or standard input, with the files that it imports. It also reads the
+//! strategies of the files that the command line names, and converts bytes to text.
 //!
 //! Invariant: at most [`MAX_TEXT_BYTES`] + 1 bytes are read from any file. Invariant: an imported
 //! file is in the folder of the importing file or below, or in a folder that the command line

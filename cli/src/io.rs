@@ -1,5 +1,5 @@
-//! The streams that a command reads and writes, and their properties. Tests and other programs that
-//! call the command line as a library replace them.
+//! Defines [`Io`], the streams that a command reads and writes, and their properties. Tests and
+//! other programs that call the command line as a library replace them.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The `carbyne` binary. It calls the library of the same name, which contains all code.
+//! Starts the `carbyne` binary. It calls the library of the same name, which contains all code.
 
 use std::io::{self, IsTerminal};
 

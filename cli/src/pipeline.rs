@@ -1,6 +1,6 @@
-//! The steps that several commands share, from a text to a decomposed program: parse, import,
-//! check, decompose, prove the order of accesses. It also tries changes of the text that correct
-//! its errors.
+//! Provides the steps that several commands share, from a text to a decomposed program: parse,
+//! import, check, decompose, prove the order of accesses. It also tries changes of the text that
+//! correct its errors.
 
 use crate::failure::{Failure, Given, Source};
 use crate::tuned::{self, Notes, Tuning};

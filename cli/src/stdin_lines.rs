@@ -1,7 +1,8 @@
 //! Reads standard input line by line, for the calculator.
 //!
-//! Invariant: an endless stream does not exhaust memory or time. At most [`MAX_TEXT_BYTES`] of a
-//! line are kept. A longer line is skipped, and reading ends after [`MAX_SKIPPED`] skipped bytes.
+//! Invariant: an endless stream does not exhaust memory. A line of more than [`MAX_TEXT_BYTES`] is
+//! skipped and reported as [`Line::TooLong`]. If it does not end within [`MAX_SKIPPED`] further
+//! bytes, the report says so, and the caller must stop reading.
 
 use crate::failure::Failure;
 use carbyne_ir::limits::MAX_TEXT_BYTES;

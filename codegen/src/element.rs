@@ -1,5 +1,5 @@
-//! The element types of tensors as DLPack names them. Launchers compare them with the tensors that
-//! a caller passes: <https://dmlc.github.io/dlpack/latest/c_api.html>.
+//! Defines [`Element`], the type of a tensor's elements as DLPack names it. Launchers compare it
+//! with the tensors that a caller passes: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 
 use carbyne_ir::scalar::Scalar;
 use std::fmt;

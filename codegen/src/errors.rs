@@ -1,5 +1,5 @@
-//! Constructors of the errors of code generation, above all of C0401: a statement of the program
-//! that cannot be printed as CUDA C++.
+//! Makes the errors of code generation, above all C0401: a statement of the program that cannot be
+//! printed as CUDA C++.
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::layout::LayoutError;

@@ -1,6 +1,6 @@
-//! Words that must not be printed as names of a program's tensors, variables or kernels: words of
-//! C++ and CUDA, and names that this crate prints itself. Kernels must also differ from functions
-//! of the C library that host code declares.
+//! Lists words that must not be printed as names of a program's tensors, variables or kernels
+//! ([`is_reserved`]): words of C++ and CUDA, and names that this crate prints itself. Kernels must
+//! also differ from functions of the C library that host code declares ([`LIBC`]).
 //!
 //! Sources, read 2025-11: C++ keywords and alternative tokens from cppreference.com (C++ keywords,
 //! up to C++23); CUDA's built-in variables, types and functions from the CUDA C++ Programming Guide

@@ -1,9 +1,9 @@
-//! Helpers for tests of all crates: [`require_nvrtc`] finds the compiler NVRTC, [`calls`] finds
-//! calls in machine code by nvdisasm, and [`wgmma_faults`] finds what makes kernels with `wgmma`
+//! Helps tests of all crates: [`require_nvrtc`] finds the compiler NVRTC, [`calls`] finds calls in
+//! machine code by nvdisasm, and [`wgmma_faults`] finds constructs that make kernels with `wgmma`
 //! wrong (a call beside a `wgmma` with A in registers) or slow (`wgmma`s that ptxas serializes).
 //!
-//! If a tool is absent, a message says so, and the caller skips what needs it. If `cargo xtask
-//! setup` has finished for this build folder, the test fails instead.
+//! If a tool is absent, a message says so, and the caller skips the checks that need it. If
+//! `cargo xtask setup` has finished for this build folder, the test fails instead.
 
 use crate::nvrtc::{self, Nvrtc};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench -p carbyne-decompose --bench model                  # the table
-//! cargo bench -p carbyne-decompose --bench model -- --fit         # the numbers of `model::fitted`
+//! cargo bench -p carbyne-decompose --bench model -- --fit         # values for `FITTED`
 //! cargo bench -p carbyne-decompose --bench model -- --write DIR   # the kernels, to be measured
 //! ```
 //!

@@ -1,3 +1,4 @@
-//! Statements that are written: by strategies, by rewrites, and for bodies of what is solved.
+//! Re-exports the constructors of statements of `carbyne_ir`, by which strategies, rewrites and
+//! `emit` build bodies.
 
 pub(crate) use carbyne_ir::build::statements::*;

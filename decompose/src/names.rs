@@ -1,4 +1,4 @@
-//! Names that nothing in a module uses.
+//! [`Names`] knows the names that a module uses, and makes new ones that nothing in it uses.
 
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{Module, Spec, Stmt, StmtKind};

@@ -1,4 +1,5 @@
-//! The origins of generated statements, and their places.
+//! [`Origins`] tells from which statement of the user's text each generated statement was made, and
+//! where that stands.
 
 use carbyne_ir::ast::visit::{Step, Walk, each_mut, parts_mut};
 use carbyne_ir::ast::{Module, NodeId, NodeKey, Stmt, StmtKind};

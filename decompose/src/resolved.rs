@@ -1,4 +1,5 @@
-//! Resolves and verifies modules.
+//! Resolves and verifies modules: those of a text ([`checked`]), and those that were made from an
+//! elaborated one ([`elaborated`]).
 
 use carbyne_ir::ast::Module;
 use carbyne_ir::diag::Diagnostics;

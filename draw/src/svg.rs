@@ -1,4 +1,6 @@
-//! Writes a picture as SVG, alone or inside of an HTML page.
+//! Writes a picture as SVG ([`svg()`]), or as an HTML page that also shows the description of a
+//! cell when pointed at ([`html`]). A picture consists of lines of panels of cells; this file
+//! measures the panels and places them.
 //!
 //! Invariant: the output is self-contained, without scripts, fonts or links. Colors are classes
 //! with rules for light and for dark screens. Nothing is drawn outside of the view box.

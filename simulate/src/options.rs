@@ -1,5 +1,5 @@
-//! The options of a run of the simulator: its inputs and symbols, the blocks that run, the limit of
-//! steps, the schedule, and what is compared.
+//! Defines the [`Options`] of a run of the simulator: its inputs and symbols, the blocks that run,
+//! the limit of steps, the schedule, and the comparisons.
 
 use crate::array::Array;
 use crate::decisions::Decisions;

@@ -1,5 +1,6 @@
-//! The results of a run of the simulator: for each kernel, what ran and what was compared, and the
-//! counts of its statements; and the caller's tensors.
+//! Defines the [`Report`] of a run of the simulator. It states for each kernel the blocks that ran,
+//! the specs that were compared, and the counts of its statements. It also holds the caller's
+//! tensors.
 
 use crate::array::Array;
 use crate::num::decode;

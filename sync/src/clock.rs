@@ -1,7 +1,7 @@
-//! Vector clocks: for each agent, the latest time that is ordered before the owner of the clock. An
-//! agent is here a class of threads (`clocks.rs`), or a counter of phases (of an mbarrier or of the
-//! barrier of a cluster). Two accesses are ordered if the clock of the second one has reached the
-//! time of the first one.
+//! Defines the vector clock ([`Clock`]): for each agent, the latest time that is ordered before the
+//! owner of the clock. An agent is here a class of threads (`clocks.rs`), or a counter of phases
+//! (of an mbarrier or of the barrier of a cluster). Two accesses are ordered if the clock of the
+//! second one has reached the time of the first one.
 
 /// The owner of a clock entry: a class of threads, or a counter of phases.
 pub(crate) type Agent = u32;

@@ -1,10 +1,11 @@
-//! The order of accesses by threads, as vector clocks with one entry per class of threads.
+//! Tracks the order of accesses by threads ([`Clocks`]), by vector clocks with one entry per class
+//! of threads.
 //!
 //! A *class* is a set of threads that have taken part in the same synchronization so far. A class
 //! has a time, which advances at each synchronization. All threads of a class know the same about
-//! other classes. About each other they know only what a synchronization of the whole class
-//! ordered; each thread also knows its own accesses. A statement that only some threads of a class
-//! execute splits the class.
+//! other classes. About each other they know only the accesses that a synchronization of the whole
+//! class ordered; each thread also knows its own accesses. A statement that only some threads of a
+//! class execute splits the class.
 //!
 //! Each class has three clocks:
 //!

@@ -1,4 +1,4 @@
-//! The greatest common divisor of two integers, which several files of the checker need.
+//! Computes the greatest common divisor of two integers, which several files of the checker need.
 
 pub(crate) fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());

@@ -1,10 +1,10 @@
-//! Sets of threads that execute the same statement together, so that the machine executes it once
-//! for all of them.
+//! Defines [`Lockstep`]: the execution state of a set of threads that execute the same statement
+//! together, so that the machine executes it once for all of them.
 //!
-//! A [`Lockstep`] is the execution state of such a set: a stack of statement lists, each with a
-//! mask of active threads (like the reconvergence stack of a SIMT processor), the values of loop
-//! variables, and a status: the threads can continue, or what they wait for. Warps split off where
-//! their control flow differs, and join again at a common statement.
+//! The state is a stack of statement lists, each with a mask of active threads (like the
+//! reconvergence stack of a SIMT processor), the values of loop variables, and a status: the
+//! threads can continue, or wait for an event. Warps split off where their control flow differs,
+//! and join again at a common statement.
 
 use crate::expr::Env;
 use crate::steps::Steps;

@@ -1,5 +1,5 @@
-//! The last accesses of each granule of memory: the last write, and the reads and accumulations
-//! since. The machine compares each new access with them and so finds the pairs.
+//! Records the last accesses of each granule of memory ([`Cell`]): the last write, and the reads
+//! and accumulations since. The machine compares each new access with them and so finds the pairs.
 //! [`Record::relation`] tells from the clocks how an earlier access relates to a later one:
 //! ordered, unordered, in flight, or without the fence between their proxies.
 //!

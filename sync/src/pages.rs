@@ -1,6 +1,6 @@
-//! A sparse array with one cell per granule of global memory, for the accesses of a block. Cells
-//! are allocated in pages. The granules that a block touches are close together, so most lookups
-//! hit the last page.
+//! Defines [`Pages`], a sparse array with one cell per granule of global memory, for the accesses
+//! of a block. Cells are allocated in pages. The granules that a block touches are close together,
+//! so most lookups hit the last page.
 
 use std::collections::BTreeMap;
 

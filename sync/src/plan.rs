@@ -1,7 +1,7 @@
-//! The checker's plan: the memory accesses of a kernel in the form in which the machine needs them.
-//! It is computed once, before the kernel is followed. Buffers become granules (units of tracked
-//! memory), tensors become lists of offsets, and leaves become operands with the threads that
-//! access them.
+//! Prepares the memory accesses of a kernel in the form in which the machine needs them: the
+//! checker's plan. It is computed once, before the kernel is followed. Buffers become granules
+//! (units of tracked memory), tensors become lists of offsets, and leaves become operands with the
+//! threads that access them.
 
 mod granules;
 mod leaf;

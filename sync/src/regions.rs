@@ -1,5 +1,6 @@
-//! Regions of shared memory: sets of granules that every access so far has touched as a whole. The
-//! machine records accesses once per region, which takes less time than once per granule.
+//! Groups granules of shared memory into regions ([`Regions`]): sets of granules that every access
+//! so far has touched as a whole. The machine records accesses once per region, which takes less
+//! time than once per granule.
 //!
 //! A tile that is copied and read as a whole is one region, whatever its size. An access to a part
 //! of a region splits the region.

@@ -1,7 +1,7 @@
-//! The report of the checker ([`Report`]): pairs of accesses with verdicts, faults of
-//! synchronization statements (errors in their use, certain or possible), accesses that could not
-//! be followed, orders beside those of pairs (such as a copy that is complete before its block
-//! ends), and reports for values of symbols that were tried.
+//! Defines the checker's [`Report`]: pairs of accesses with verdicts, faults of synchronization
+//! statements (errors in their use, certain or possible), accesses that could not be followed,
+//! orders beside those of pairs (such as a copy that is complete before its block ends), and
+//! reports for values of symbols that were tried. `check` builds it.
 
 use carbyne_ir::ast::NodeId;
 use carbyne_ir::expr::VarId;

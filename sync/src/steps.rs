@@ -1,5 +1,6 @@
-//! The amount by which a value changes from one round of a loop to the next, from one trip count to
-//! the next, and by iterations that are inserted into a loop. `increments` computes with them.
+//! Defines [`Steps`], the amounts by which a value changes from one round of a loop to the next,
+//! from one trip count to the next, and by iterations that are inserted into a loop. `increments`
+//! computes with them.
 
 use crate::value::NOTHING;
 

@@ -1,4 +1,5 @@
-//! Sets of threads of a block as bit masks, for example the threads that execute a statement.
+//! Defines [`Mask`], a set of threads of a block as a bit mask, for example the threads that
+//! execute a statement.
 
 /// A set of threads of a block, one bit each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]

@@ -1,5 +1,6 @@
-//! Values of expressions for the threads of a block: one number for all threads, one for each warp,
-//! or one for each thread. So an expression that does not depend on the thread is computed once.
+//! Defines [`Value`], the value of an expression for the threads of a block: one number for all
+//! threads, one for each warp, or one for each thread. So an expression that does not depend on the
+//! thread is computed once.
 
 use crate::threads::Mask;
 use carbyne_ir::limits::MAX_BLOCK_THREADS;

@@ -1,5 +1,5 @@
-//! The bounds of a partial tile: a view whose elements beyond the end of a mode do not exist. No
-//! thread accesses those.
+//! Evaluates the bounds of a partial tile ([`Limit`]): a view whose elements beyond the end of a
+//! mode do not exist. No thread accesses those.
 //!
 //! Whether an element exists is a comparison that may depend on the block, the thread, a loop or a
 //! symbol. The checker leaves an access out only if the element is known not to exist.

@@ -27,7 +27,7 @@ const RULES: [Rule; 4] = [
     },
     Rule {
         name: "lines of decompose begin with `What` or `The same`",
-        bound: 315,
+        bound: 290,
         judges: |file| is_prose(file) && is_internal(file),
         breaks: openers,
     },

@@ -1,5 +1,5 @@
-//! The command-line options of `carbyne bench`, and the types of their values, such as sizes of
-//! matrix products.
+//! Defines the command-line options of `carbyne bench`, and the types of their values, such as
+//! sizes of matrix products.
 
 use carbyne_ir::scalar::Scalar;
 use clap::{Args as Group, Subcommand, ValueEnum};

@@ -1,4 +1,5 @@
-//! Command-line options for the inputs and symbols of a program, which several commands have.
+//! Defines command-line options for the inputs and symbols of a program, which several commands
+//! have.
 
 use clap::Args as Group;
 

@@ -1,4 +1,4 @@
-//! The command-line options of `carbyne tune`.
+//! Defines the command-line options of `carbyne tune`.
 
 use super::inputs::InputArgs;
 use clap::Args as Group;

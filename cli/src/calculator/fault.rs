@@ -1,5 +1,5 @@
-//! The reasons why an operation of the calculator fails, such as an operand of the wrong kind.
-//! `refusal` makes their messages.
+//! Defines [`Fault`], the reasons why an operation of the calculator fails, such as an operand of
+//! the wrong kind. `refusal` makes their messages.
 
 use super::value::{Kind, Misfit};
 use carbyne_ir::layout::LayoutError;

@@ -1,5 +1,5 @@
-//! A calculator for layout algebra. It evaluates expressions such as
-//! `composition((6,2):(8,2), (4,3):(3,1))`.
+//! Evaluates expressions of layout algebra, such as `composition((6,2):(8,2), (4,3):(3,1))`: the
+//! layout calculator.
 //!
 //! Reading order: `value` (kinds of values), `operation` (a row of the operation table), `ops` (the
 //! table), `scan` and `parse` (from text to syntax trees), `scope` (symbols and facts), `eval`,

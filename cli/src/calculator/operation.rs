@@ -1,6 +1,6 @@
-//! An operation of the calculator, such as `composition`: a row of the operation table, and the
-//! operands of a call. Functions of the table read an operand as the kind of value that they need,
-//! or fail.
+//! Defines a row of the calculator's operation table ([`Operation`]), and the operands of a call
+//! ([`Args`]). Functions of the table read an operand as the kind of value that they need, or fail.
+//! The rows themselves are in `ops`.
 
 use super::fault::Fault;
 use super::value::{ComposedLayout, Holes, Kind, Layout, Shape, Tiler, Value};

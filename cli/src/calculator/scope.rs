@@ -1,4 +1,5 @@
-//! The symbols of the calculator and the facts about them, as in `(M,4):(4,1) where M % 8 == 0`.
+//! Declares the symbols of the calculator and the facts about them ([`Scope`]), as in
+//! `(M,4):(4,1) where M % 8 == 0`.
 //!
 //! [`carbyne_ir`] parses, checks and uses them like the facts of a program, as in
 //! `sym M where M % 8 == 0`.

@@ -1,5 +1,5 @@
-//! The values of the calculator's expressions (numbers, tuples, layouts, ..), and their conversion
-//! to the kinds of operands that operations need.
+//! Defines the values of the calculator's expressions ([`Value`]: numbers, tuples, layouts, ..),
+//! and converts them to the kinds of operands that operations need.
 //!
 //! Numbers are as in program texts: constants, or expressions over symbols in an arena.
 //!

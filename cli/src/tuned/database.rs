@@ -1,4 +1,4 @@
-//! The database of tuned pins in memory: its entries, and how they are printed.
+//! Defines the database of tuned pins in memory ([`Database`]), and prints it. `read` parses it.
 
 use std::collections::BTreeMap;
 

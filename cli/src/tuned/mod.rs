@@ -1,5 +1,6 @@
-//! The database of tuned pins: for each kernel that `carbyne tune` has measured, the strategy and
-//! its parameters that were fastest. It is a small text file.
+//! Reads the database of tuned pins, and finds the entry of a problem ([`Tuning`]). The database
+//! has, for each kernel that `carbyne tune` has measured, the strategy and its parameters that were
+//! fastest. It is a small text file.
 //!
 //! The first line is `carbyne tuned 1`. Each other line is an entry; entries are sorted. The fields
 //! of an entry are separated by tabs:

@@ -1,6 +1,6 @@
-//! The syntax tree of CUDA C++ code, restricted to what printed files need: expressions,
-//! statements, kernels, and host functions that launch them. Helper functions and headers are fixed
-//! texts in it.
+//! Defines the syntax tree of CUDA C++ code, restricted to the constructs of printed files:
+//! expressions ([`Expr`]), statements ([`Stmt`]), kernels, and host functions that launch them.
+//! Helper functions and headers are fixed texts in it.
 //!
 //! Invariant: a tree has exactly one text, since the printer has no choices. A name is an
 //! identifier that [`crate::namer`] has admitted, or a string literal of this crate or of an atom

@@ -1,4 +1,4 @@
-//! CUDA C++ as a syntax tree, passes over the tree, and the printer that makes text of it.
+//! Represents CUDA C++ as a syntax tree, transforms the tree, and prints it as text.
 //!
 //! Reading order: [`ast`] (the tree), [`mod@print`] (its text), [`mod@prune`] (removes unused
 //! declarations), [`mod@fuse`] (fuses unrolled loops), [`lines`] (`#line` directives).

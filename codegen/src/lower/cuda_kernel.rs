@@ -1,6 +1,6 @@
-//! [`CudaKernel`], the result of printing a kernel: its source, and what a launcher needs
-//! (parameters, grid, block, bytes of shared memory). `Parts` are the pieces from which a file is
-//! printed.
+//! Defines [`CudaKernel`], the result of printing a kernel: its source, and the data that a
+//! launcher needs (parameters, grid, block, bytes of shared memory). [`Parts`] are the pieces from
+//! which a file is printed.
 
 use super::helper::Helper;
 use crate::cpp::ast::Item;

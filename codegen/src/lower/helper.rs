@@ -1,5 +1,6 @@
-//! The C++ helper functions that kernels call, such as a division that rounds down or the address
-//! of an element in shared memory. Only those that a kernel needs are printed above it.
+//! Holds the texts of the C++ helper functions that kernels call ([`Helper`]), such as a division
+//! that rounds down or the address of an element in shared memory. Only the functions that a kernel
+//! needs are printed above it.
 
 /// A helper function that is printed above a kernel that needs it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
-//! The state while one kernel is lowered ([`Lowering`]): the C++ names of its buffers, the loops
-//! around the current statement, pointers and variables that loops carry, and the errors so far.
-//! Most files of this folder add methods to it.
+//! Defines [`Lowering`], the state while one kernel is lowered: the C++ names of its buffers, the
+//! loops around the current statement, pointers and variables that loops carry, and the errors so
+//! far. Most files of this folder add methods to it.
 
 use super::helper::Helper;
 use crate::cpp::ast::{Stmt, Type};

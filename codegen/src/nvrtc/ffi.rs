@@ -1,4 +1,4 @@
-//! Bindings of NVRTC's C functions, loaded at run time.
+//! Binds NVRTC's C functions, which are loaded at run time ([`Functions`]).
 //!
 //! The crate does not use `cudarc`, whose `nvrtc` module binds the same functions. Its loader takes
 //! no path and panics if the library or a symbol is missing. Its safe wrapper offers neither CUBIN

@@ -1,4 +1,6 @@
-//! How many iterations of a loop lie between two accesses that may touch the same element.
+//! Computes how many iterations of a loop lie between two accesses that may touch the same element
+//! ([`distance()`]). Offsets that cannot be compared count as the least distance that the caller
+//! allows.
 
 use super::increments::{Drift, drift, mentions};
 use super::sum::Sum;

@@ -1,4 +1,5 @@
-//! How an offset moves with a loop: after how many iterations it is what it was but for a constant.
+//! Describes how an offset changes with a loop variable: after a period, it is larger by a constant
+//! ([`Drift`]).
 
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::program::{Program, VarKind};

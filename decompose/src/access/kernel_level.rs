@@ -1,5 +1,6 @@
-//! What is said of kernel-level specs whose bodies strategies write: nobody can change a statement
-//! of such a body, but the pins of the spec are the text's.
+//! Adapts warnings to kernel-level specs whose bodies strategies write ([`Said`]). A user cannot
+//! change a statement of such a body, only the pins of the spec. So warnings on which the user
+//! cannot act are dropped, and others name the pin to change.
 
 use crate::numbers::{Numbers, eval};
 use carbyne_ir::ast::{AttrValue, Key, Module, Role, StmtKind};

@@ -1,4 +1,5 @@
-//! The leaves of a program, and the specs around them.
+//! Lists the leaves of a program with the specs around each ([`leaves()`]), and those that the
+//! solver handles ([`of_blocks`]).
 
 use super::ops;
 use carbyne_ir::program::{Program, SpecId};

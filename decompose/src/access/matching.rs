@@ -1,6 +1,7 @@
-//! Which atom implements a leaf spec where it stands: [`bind`] judges the leaf, and where the
-//! enclosing Move says which elements correspond, the relation f∘p⁻¹ = g∘q⁻¹ is evaluated too (see
-//! [`crate::access::relation`]).
+//! Finds the atom that implements a leaf spec in its place ([`match_any`]), or compares the leaf
+//! with one row of the atom table ([`match_atom`]). [`bind`] judges the leaf alone. If a spec
+//! around the leaf says which elements correspond, [`crate::access::relation`] also checks that the
+//! atom moves or multiplies these.
 //!
 //! Invariant: no decision depends on an atom's name.
 

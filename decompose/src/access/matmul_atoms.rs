@@ -1,4 +1,5 @@
-//! The atoms that multiply matrices of given types.
+//! Selects the rows of the atom table that multiply matrices of given types: in registers
+//! ([`matmul_rows`]), or with factors that descriptors locate in shared memory ([`is_described`]).
 
 use carbyne_atoms::{Atom, AtomOp, AtomTable};
 use carbyne_ir::ast::SpecKind;

@@ -1,6 +1,6 @@
-//! Facts about a body, which no choice changes: its operations and their sizes, its leaves and the
-//! atoms that implement them, the elements that each leaf touches, and how offsets change with
-//! loops.
+//! Derives facts about a body that no choice of the solver changes: its operations and their sizes,
+//! its leaves and the atoms that implement them, the elements that each leaf touches, and how
+//! offsets change with loops.
 
 pub(crate) mod distance;
 pub(crate) mod increments;

@@ -1,5 +1,6 @@
-//! The operations of a tile-level body: leaf specs that a group of threads executes together, the
-//! whole block or consecutive warps of it.
+//! Collects the operations of a tile-level body: leaf specs that a [`Group`] of threads executes
+//! together, which is the whole block or consecutive warps of it ([`collect`]). It also answers
+//! questions about a kernel's threads and the trip counts of its loops.
 
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_ir::expr::Dim;

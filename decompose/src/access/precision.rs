@@ -1,16 +1,18 @@
-//! How exact results must be: which of them may come from instructions that approximate.
+//! Decides how exact each result of a kernel must be ([`Precision`]), and so which operations may
+//! use instructions that approximate.
 //!
 //! A value that is rounded to a narrower type hides an error below half a unit in the last place of
 //! that type. The value is followed forward to every cast that it reaches, through operations that
-//! let a relative error through as it is: Move, neg, abs, relu, rcp, min, max, products and
-//! quotients, sqrt and rsqrt, Select, and sums of what cannot be negative. Everything else may
-//! amplify it without bound (differences, sums of both signs, exp, comparisons, MatMuls), or show
-//! it (f32 in global memory): what reaches such an operation is computed as exactly as the table
-//! can. A square counts twice, and a product that a loop multiplies on and on counts without bound.
+//! pass a relative error on unchanged: Move, neg, abs, relu, rcp, min, max, products and quotients,
+//! sqrt and rsqrt, Select, and sums of numbers that cannot be negative. Everything else may amplify
+//! the error without bound (differences, sums of both signs, exp, comparisons, MatMuls), or show it
+//! (f32 in global memory): the operands of such an operation are computed as exactly as the table
+//! can. A square counts twice, and a product that a loop multiplies repeatedly counts without
+//! bound.
 //!
 //! `math=exact` at an operation, or at a spec around it, asks for the smallest error in any case,
 //! `math=fast` for the fewest cycles whatever the error. A quotient by a literal is a product by
-//! its reciprocal unless `math=exact` is said.
+//! its reciprocal unless `math=exact` is stated.
 
 use super::ops;
 use carbyne_atoms::Atom;

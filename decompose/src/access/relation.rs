@@ -1,15 +1,16 @@
-//! The relation of a leaf: for all (t,v), source and destination name the same element; of a
-//! product, its factors and its output the same m, n and k.
+//! Checks that an atom moves or multiplies the elements that the spec around its leaf asks for
+//! ([`check`]). A copy must name the same element in source and destination for all (t,v); a
+//! product must name the same m, n and k in its factors and its output.
 //!
 //! Letters as in Hexcute, Fig. 19(a): p and q are the row's thread-value layouts of source and
 //! destination, f and g those of the tensors. The law is f∘p⁻¹ = g∘q⁻¹, evaluated as a relation,
 //! since p⁻¹ need not exist: whenever p(t,v) = q(t',v'), f(t,v) and g(t',v') must be the same
 //! element of the Move around the leaf.
 //!
-//! Evaluation needs a Move around the leaf whose operands are the same buffers, a register tensor
-//! with a thread-value layout on one side, and addresses that depend on the thread and on loops
-//! around the leaf alone once other loops and blocks stand at their first values. Where these do
-//! not hold, nothing is claimed and the simulator judges.
+//! The law can be evaluated under three conditions: the operands of the Move around the leaf are
+//! the same buffers; a register tensor on one side has a thread-value layout; and addresses depend
+//! only on the thread and on loops around the leaf once other loops and blocks have their first
+//! values. Otherwise nothing is claimed, and the simulator judges.
 
 use super::sum::{Sum, depends, variables};
 use crate::access::matching::Mismatch;

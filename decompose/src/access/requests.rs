@@ -1,4 +1,4 @@
-//! Numbers that the attributes of a kernel ask for.
+//! Reads the numbers that the attributes of a kernel ask for: consumers and blocks of a cluster.
 
 use carbyne_ir::ast::Key;
 use carbyne_ir::program::{Program, Spec, SpecId};

@@ -1,5 +1,5 @@
-//! Loops with `stages=`: the tensors that can be rings, the copies that fill them, and the copies
-//! that cannot run ahead.
+//! Analyzes a loop with `stages=` ([`Loop`]): which tensors can be rings, which copies fill them,
+//! and which copies cannot run ahead ([`Why`]).
 
 use super::ops;
 use carbyne_atoms::{Atom, AtomTable};

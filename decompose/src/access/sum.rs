@@ -1,4 +1,5 @@
-//! Offsets as sums of terms, and the variables on which a term depends.
+//! Takes offsets apart into sums of terms ([`Sum`]), and finds the variables on which a term
+//! depends ([`Depends`]).
 
 use carbyne_ir::expr::{Dim, Node, VarId};
 use carbyne_ir::program::{Program, VarKind};

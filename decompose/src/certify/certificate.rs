@@ -1,8 +1,8 @@
-//! Certificates: the layouts p, q, f, g of every relation that the solver used, as data.
+//! Defines certificates: a [`Certificate`] holds the layouts p, q, f, g of a [`Relation`] that the
+//! solver used. [`super::checker`] evaluates the relations.
 //!
 //! A thread-value layout here has T = (lanes of a group, groups) and V = (values of an instruction,
-//! instructions), both column-major, regardless of its nesting. [`super::checker`] evaluates the
-//! relations.
+//! instructions), both column-major, regardless of its nesting.
 
 use carbyne_ir::ast::NodeId;
 use carbyne_ir::program::SpecId;

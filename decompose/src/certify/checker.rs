@@ -1,4 +1,5 @@
-//! The checker of certificates, which evaluates every relation point by point.
+//! Checks certificates: [`check()`] evaluates a relation point by point, and [`check_row`] compares
+//! a layout with that of a row of the atom table.
 //!
 //! Invariant: it shares no code with the solver and does not use the layout algebra. It reads the
 //! extents and strides of a layout, and multiplies and adds itself.

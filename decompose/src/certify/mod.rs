@@ -1,4 +1,5 @@
-//! Proofs that the layouts of a decomposition are right, and their evaluation.
+//! Proves that the layouts of a decomposition are right: the solver writes certificates, and a
+//! separate checker evaluates them.
 
 pub mod certificate;
 pub mod checker;

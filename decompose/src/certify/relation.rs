@@ -1,4 +1,5 @@
-//! The relations that certificates prove.
+//! Defines the relations between layouts that certificates prove, one for each kind of operation
+//! ([`Relation`]).
 
 use carbyne_ir::layout::Layout;
 

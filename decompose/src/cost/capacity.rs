@@ -1,4 +1,5 @@
-//! The threads of a block with consumers and a producer, and their registers.
+//! Computes how many threads a block has whose consumers are served by a producer, and how many
+//! registers each of these threads can have.
 
 use crate::access::ops::WARP;
 use carbyne_atoms::{AtomOp, AtomTable, limits};

@@ -1,14 +1,16 @@
-//! The constants of cost that no data sheet and no microbenchmark of an instruction gives.
+//! Lists the constants of the cost model that no data sheet and no microbenchmark of an instruction
+//! gives.
 //!
-//! Those of [`FITTED`] are fitted together to the kernels of `bench/model.tsv`, which were measured
-//! on one H100, by
+//! Most constants of [`FITTED`] are fitted together to the kernels of `bench/model.tsv`, which were
+//! measured on one H100. This command prints their values:
 //!
 //! ```text
 //! cargo bench --package carbyne-decompose --bench model -- --fit
 //! ```
 //!
-//! which prints the values that stand here. They are ratios and times of the hardware, and the same
-//! for all architectures until somebody measures another. The others rank choices that the model
+//! [`Fitted::sustained`], [`Fitted::contended`] and [`Fitted::partial`] are fitted to
+//! `bench/choice.tsv`. All of these are ratios and times of the hardware, and are used for all
+//! architectures until another one is measured. The other constants rank choices that the model
 //! cannot tell apart; their comments name their sources.
 
 /// The fitted constants.
@@ -45,7 +47,7 @@ pub struct Fitted {
     pub addresses: f64,
 }
 
-/// The values that the fit found.
+/// The values in use; the module's documentation says where each comes from.
 pub const FITTED: Fitted = Fitted {
     unhidden: 0.024,
     loaded: 1.60,

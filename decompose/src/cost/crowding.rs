@@ -1,4 +1,5 @@
-//! Ranks instances whose threads need more registers, or execute more instructions, than others.
+//! Computes a factor by which instances rank lower if their threads need more registers, or execute
+//! more instructions, than others ([`crowding`]).
 
 use super::constants::{BUSY, CROWDED, MOST_BUSY, MUCH};
 use super::{Estimate, Resource};

@@ -1,4 +1,5 @@
-//! The estimated cost of a kernel.
+//! [`Estimate`] is the estimated cost of a kernel: its time, its blocks and registers, and its use
+//! of each [`Resource`]. This file computes nothing; [`super::steady`] fills it.
 
 use std::ops::{Index, IndexMut};
 

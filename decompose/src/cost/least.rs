@@ -1,10 +1,11 @@
-//! The least that an operation of a tile-level body can take, before anything is known of layouts.
+//! Computes the least [`Work`] that an operation of a tile-level body can take, before layouts are
+//! known ([`Least`]).
 //!
-//! What is assumed: every thread has its even share; accesses of global memory are as wide as what
-//! lies side by side there allows; shared memory is accessed without conflicts, by 16 bytes a
-//! thread; a MatMul takes the fastest row whose extents divide it, and its warps read their parts
-//! of shared factors once each; lanes combine the values of a Reduction where a row of its input
-//! lies side by side.
+//! It assumes that every thread has its even share; that accesses of global memory are as wide as
+//! contiguous elements allow; that shared memory is accessed without conflicts, by 16 bytes a
+//! thread; that a MatMul takes the fastest row whose extents divide it, and its warps read their
+//! parts of shared factors once each; and that lanes combine the values of a Reduction where a row
+//! of its input is contiguous.
 
 use super::constants::MANY_WARPS;
 use super::outline::{Contiguous, Executors, Leaf, Outline, contiguous, elements};

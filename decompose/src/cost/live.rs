@@ -1,14 +1,15 @@
-//! Registers, or bytes of shared memory, that tensors take at once.
+//! Computes how many registers, or bytes of shared memory, the tensors of a kernel take at once
+//! ([`most`]).
 //!
-//! A tensor is live from its first access to its last. In a loop that is not all: what is read
-//! before it is written there comes from the turn before, and what is accessed outside of the loop
-//! too survives it, so that both are live during the whole loop. What MatMuls alone read and copies
-//! from shared memory alone bring counts by half: the instructions of both are put in order by the
-//! compiler, which loads a fragment when it is multiplied (the two attention kernels of `examples/`
-//! take 221 and 255 registers where all would be 284 and 260). Nor does it keep what lies between
-//! two pointwise operations that follow each other: it computes both of one element, then of the
-//! next. So what a pointwise operation reads last and what it writes first take the place of each
-//! other.
+//! A tensor is live from its first access to its last. In a loop, a tensor that is read before it
+//! is written comes from the previous iteration, and a tensor that is also accessed outside of the
+//! loop survives it, so that both are live during the whole loop. A tensor that only MatMuls read
+//! and only copies from shared memory write counts by half: the compiler orders the instructions of
+//! both, and loads a fragment when it is multiplied (the two attention kernels of `examples/` take
+//! 221 and 255 registers where all would be 284 and 260). The compiler does not keep tensors
+//! between two pointwise operations that follow each other either: it computes both of one element,
+//! then of the next. Therefore the tensors that a pointwise operation reads last and those that it
+//! writes first share their registers.
 
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::program::walk::Step;

@@ -1,10 +1,11 @@
-//! The cost of a kernel: one model for strategies, layouts, stages and roles.
+//! Estimates the cost of a kernel, by one model for strategies, layouts, stages and roles.
 //!
-//! It answers two questions with the same formula. [`bound`] gives a lower bound for a tile-level
-//! body whose layouts are not known yet. [`estimate`] gives the cost of a solved body. Each asks
-//! for the [`Work`] of every leaf ([`least`], or the rows that the solver took) and for
-//! the resources of a block. [`steady`] turns these into a time, and [`outline`] gives the loops,
-//! threads and bytes of device memory behind them. Nothing here knows a certain kind of kernel.
+//! The model answers two questions with the same formula. [`Model::bound`] gives a lower bound for
+//! a tile-level body whose layouts are not known yet. [`Costing::estimate`] gives the cost of a
+//! body that is being solved. Each needs the [`Work`] of every leaf ([`least`], or the rows that
+//! the solver took) and the resources of a block. [`steady`] turns these into a time, and
+//! [`outline`] gives the loops, threads and bytes of device memory behind them. Nothing here
+//! depends on a certain kind of kernel.
 //!
 //! Rates and latencies come from the atom table ([`carbyne_atoms::limits()`]) and from the card
 //! ([`carbyne_atoms::machine()`]). All other constants are in [`constants`], with the command that

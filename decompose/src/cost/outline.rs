@@ -1,5 +1,6 @@
-//! The parts of a kernel that its cost depends on, whatever its layouts: leaves, who executes them,
-//! loops around them, what they read and write, and which bytes of device memory.
+//! Extracts the parts of a kernel that its cost depends on, whatever its layouts ([`Outline`]):
+//! leaves, the threads that execute them, loops around them, the buffers that they read and write,
+//! and the bytes of device memory that they touch.
 
 use crate::access::ops;
 use crate::access::requests;

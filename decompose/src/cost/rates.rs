@@ -1,4 +1,5 @@
-//! What the rows of a table do at best: the cheapest of each kind, whatever its layout.
+//! Looks up the best rates of the atom table: for each kind of operation the cheapest row, whatever
+//! its layout ([`Rates`]).
 
 use crate::access::matmul_atoms::matmul_rows;
 use crate::access::{matmul_atoms, staged_loops};

@@ -1,19 +1,19 @@
-//! From what each operation takes to the time of a kernel.
+//! Computes the time of a kernel from the [`Work`] of each of its operations.
 //!
-//! *A block alone.* Its operations are issued in order; each begins when what it reads is there and
+//! *A block alone.* Its operations are issued in order; each begins when its operands are there and
 //! keeps its units busy from then on. Registers are read as they arrive, memory when all of it is
 //! written. A loop is followed for two iterations; the others take as long as the second, or as its
-//! busiest unit. What a ring holds is filled as many iterations ahead as it has stages, so that an
-//! iteration takes no less than the copy's latency divided by that number. Threads of different
-//! roles have times of their own.
+//! busiest unit. A ring is filled as many iterations ahead as it has stages, so that an iteration
+//! takes no less than the copy's latency divided by that number. Threads of different roles have
+//! times of their own.
 //!
-//! *The blocks of one multiprocessor* share its units: together they take as long as the busiest of
-//! these, or as one of them alone, whichever is longer, and what the two hide of other units and of
-//! waits they hide but for a part.
+//! *The blocks of one multiprocessor* share its units. Together they take as long as the busiest of
+//! these, or as one of them alone, whichever is longer; a part of the other units' cycles and of
+//! the waits is not hidden.
 //!
-//! *The grid* is as many such sets of blocks as it takes, the last of which may be smaller. Bytes
-//! of device memory are each moved once, and again for every set of blocks as far as what the set
-//! before has read does not stay in the second-level cache.
+//! *The grid* is as many such sets of blocks as it takes, the last of which may be smaller. Each
+//! byte of device memory is moved once, and again for every set of blocks if the bytes that the
+//! previous set has read do not stay in the second-level cache.
 
 use super::constants::Fitted;
 use super::constants::{KEPT_REGISTERS, NEVER};

@@ -1,6 +1,6 @@
-//! Amounts that are computed by hand, on sm_80: 4 schedulers, 128 bytes of shared memory a cycle;
-//! an `mma.m16n8k16` keeps a scheduler's matrix unit busy for 8 cycles (2048 multiply-adds at 256 a
-//! cycle), an `ex2` its special unit for 8.
+//! Tests the cost model against amounts that were computed by hand for sm_80. It has 4 schedulers,
+//! and 128 bytes of shared memory a cycle; an `mma.m16n8k16` keeps a scheduler's matrix unit busy
+//! for 8 cycles (2048 multiply-adds at 256 a cycle), an `ex2` its special unit for 8.
 
 use crate::cost::*;
 use carbyne_atoms::{Arch, machine};

@@ -1,4 +1,8 @@
-//! What one execution of an operation takes.
+//! [`Work`] counts what one execution of an operation by one block takes of each part of the
+//! hardware: cycles of a scheduler and its units, wavefronts of shared memory, sectors of global
+//! memory, latency, space and barriers. Its methods add and multiply it, and reduce it to the
+//! cycles of the busiest part. Other files compute it: [`super::least`] before layouts are known,
+//! [`crate::layouts::cost`] from the chosen rows.
 
 /// One execution of an operation by one block.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]

@@ -1,5 +1,6 @@
-//! One decomposition of a module, from its text to the atomic module. An attempt that fails may
-//! start again with fewer rewrites.
+//! Makes one attempt to decompose a module, from its text to the atomic module, through all stages
+//! ([`attempt()`]). An attempt that fails may start again with fewer rewrites. `decompose.rs` calls
+//! it and explains its errors.
 
 use super::decomposed::{Decomposed, Options, is_staged, parents};
 use super::generated::{Generated, one};

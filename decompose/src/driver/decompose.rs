@@ -1,4 +1,6 @@
-//! Decomposes modules: the entry points.
+//! Provides the entry points that decompose a module: [`decompose`], [`decompose_with`] and
+//! [`decompose_by`]. They add warnings about unstated facts to the result of an attempt, and name
+//! the pins that are to blame for an error.
 
 use super::attempt::{Attempt, attempt};
 use super::decomposed::{Decomposed, Options};

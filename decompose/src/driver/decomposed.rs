@@ -1,4 +1,4 @@
-//! The result of decomposing a module, and the options.
+//! Defines the result of decomposing a module ([`Decomposed`]) and the options ([`Options`]).
 
 use crate::certify::certificate::Certificate;
 use crate::cost::Estimate;

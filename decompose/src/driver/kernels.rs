@@ -1,5 +1,5 @@
-//! Gives kernel-level specs their bodies: strategies are matched and ranked, and the layouts of the
-//! best instances are solved.
+//! Gives kernel-level specs their bodies: `strategies` matches and ranks instances, and [`plan`]
+//! solves the layouts of those that are to be compared.
 
 use super::decomposed::Options;
 use super::generated::{Generated, one};

@@ -1,4 +1,5 @@
-//! Compares leaves that name their rows with these rows.
+//! Checks that the atoms that leaves name implement them ([`check`]), and proposes another atom if
+//! one does not.
 
 use crate::access::leaves::{leaves, of_blocks};
 use crate::access::matching;

@@ -1,9 +1,9 @@
-//! Pins: what a text states and the solver would otherwise find. Where they cannot hold together,
-//! the smallest set that cannot.
+//! Names the pins that are to blame if a module has no solution: a minimal set of pins that cannot
+//! hold together ([`blame_each`]). It also lists and removes the pins of a module.
 //!
-//! The set is found by leaving pins out one by one (a deletion-based minimal unsatisfiable subset):
-//! a pin without which there is still no solution has no part in the conflict. What is left is
-//! minimal: without any one of them there is a solution.
+//! The set is found by removing pins one by one (a deletion-based minimal unsatisfiable subset): if
+//! there is still no solution without a pin, it has no part in the conflict. The remaining set is
+//! minimal: without any one of its pins there is a solution.
 
 use crate::driver::attempt::{Attempt, attempt};
 use crate::driver::decomposed::Options;

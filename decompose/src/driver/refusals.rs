@@ -1,4 +1,7 @@
-//! Refuses kernels that cannot be decomposed as they stand, before and after the search.
+//! Refuses kernels that cannot be decomposed as they stand. Before the search, it refuses pins
+//! without effect, atoms that the architecture lacks, and counters and loops that end early in
+//! kernels that are not atomic. After the search, it refuses kernels that need too much shared
+//! memory ([`fits`]).
 
 use carbyne_atoms::{AtomTable, smem};
 use carbyne_ir::ast::Key;

@@ -1,4 +1,5 @@
-//! Rewrites the bodies of kernels before their layouts are solved: clusters, roles, boxes, stages,
+//! Rewrites the bodies of kernels before their layouts are solved ([`tiles()`]). It calls the
+//! rewrites of `lower` and `tricks` in order: clusters, approximations, roles, boxes, stages,
 //! places of buffers.
 
 use super::decomposed::Options;

@@ -1,4 +1,6 @@
-//! Warnings about faster kernels that are not written because a fact about symbols is not stated.
+//! Warns about faster kernels that were not written because a fact about symbols is not stated:
+//! about factors that are copied first, about better instances of strategies, and about copies that
+//! could be wider. The facts are found by trying them.
 
 use super::decomposed::Unstated;
 use super::unstated_facts;

@@ -1,4 +1,5 @@
-//! Facts about symbols that nobody has stated: how they would be, and a module in which they are.
+//! States facts about symbols that the text does not state: in a module ([`with`]), as edits of its
+//! text ([`edits`]), and in the words of a message ([`said`]).
 
 use carbyne_ir::ast::{Compare, Module, Stmt, StmtKind, SymDecl};
 use carbyne_ir::leaf::{Fact, listed};

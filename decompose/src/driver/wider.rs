@@ -1,5 +1,10 @@
-//! Facts about symbols that would make a copy wider. They follow from the reasons why wider rows do
-//! not match, and have been stated and tried.
+//! Says why a copy to or from global memory does not use a row of the atom table that moves more
+//! bytes at once. [`Width`] holds facts about symbols with which a wider row would match, or the
+//! mismatch of the widest row if facts alone are not enough.
+//!
+//! The facts come from the mismatches of wider rows. They are reported only after they have been
+//! stated in the program and the row has matched. A row that matches as the program stands was not
+//! chosen because it costs more, and gets no answer.
 
 use super::unstated_facts;
 use crate::access::matching::Mismatch;

@@ -1,4 +1,5 @@
-//! Writes a solution into a tree, and names the atoms of leaves that the solver has not decomposed.
+//! Writes a solution into a tree ([`written`]), and finds the atoms of leaves that the solver has
+//! not decomposed ([`Leaves`]). `emit` does the writing itself.
 
 use super::generated::Generated;
 use super::named;

@@ -1,9 +1,9 @@
-//! Registers that are nothing but others of the same thread.
+//! Removes copies between registers of the same thread from a written module ([`apply`]).
 //!
-//! An operand of a copy that is a part of a register tensor is brought to a tensor of its own
-//! before its layout is found. Where each thread has it in its registers already, in the same
-//! order, copying them costs no instruction, and a reader gains nothing by the statements that do
-//! so: what reads the copy reads the part.
+//! If an operand of a copy is a part of a register tensor, the part is moved to a tensor of its own
+//! before its layout is found. If each thread then has the part in its registers already, in the
+//! same order, the move costs no instruction, but a reader has more statements to read. So the
+//! readers of the copy read the part instead.
 
 use carbyne_atoms::{AtomOp, AtomOperand, AtomTable};
 use carbyne_ir::ast::visit::{self, Part, PartMut, Walk, parts, parts_mut};

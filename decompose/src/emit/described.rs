@@ -1,4 +1,4 @@
-//! The body of a MatMul whose instructions read factors from shared memory by descriptors.
+//! Writes the body of a MatMul whose instructions read factors from shared memory by descriptors.
 
 use super::{Emit, Nest, Unwritten};
 use crate::build::{define, define_threads, indices, leaf, reshape, word};

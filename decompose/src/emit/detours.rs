@@ -1,6 +1,6 @@
-//! Rewrites a module so that it can be solved: bodies that take operands through registers or
-//! shared memory. What is added stands in the text like what a person writes, and is solved like
-//! it.
+//! Rewrites a module that cannot be solved as it stands: each [`Want`] of the solver becomes a body
+//! or a copy that takes operands through registers or shared memory ([`apply`]). The added
+//! statements are like those of a user, and are solved like them.
 
 use crate::access::ops;
 use crate::build::{self, layout_expr};

@@ -1,4 +1,5 @@
-//! Bodies of Moves between registers by exchanges between lanes.
+//! Writes the bodies of Moves between registers as exchanges between lanes.
+//! [`crate::layouts::exchange`] plans the exchanges.
 
 use crate::build::{block, compact, define, indices, leaf, number, plain, when};
 use crate::emit::*;

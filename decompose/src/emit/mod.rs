@@ -1,5 +1,6 @@
-//! Writes a solution back into the module: layouts into allocations, bodies under tile operations,
-//! barriers before them, atoms on leaves.
+//! Writes a solution back into the module ([`Emit`]): layouts into allocations, bodies under tile
+//! operations, barriers and waits before statements, atoms on leaves. The other files write special
+//! bodies, or rewrite a module before or after.
 //!
 //! Specs and buffers are those of the program that the module resolves to, found by the statements'
 //! ids.

@@ -1,5 +1,6 @@
-//! Values that several threads hold parts of, through shared memory: what a Reduction has left when
-//! its lanes are done, and partial sums of a MatMul whose K is spread over warps.
+//! Writes statements that combine values of several threads through shared memory: the rest of a
+//! Reduction after its lanes have exchanged, and partial sums of a MatMul whose K is spread over
+//! warps.
 
 use super::Values;
 use super::{Emit, Nest, at, unrolled};

@@ -1,4 +1,5 @@
-//! Questions about a decomposition, and their answers.
+//! Defines a [`Question`] about a decomposition, and its answer, the [`Explanation`].
+//! `explain/mod.rs` computes the answer.
 
 use super::edit::Fix;
 use crate::access::matching::Mismatch;

@@ -1,4 +1,5 @@
-//! Changes of a text that a tool can apply.
+//! [`Fix`] is a set of changes of a text that belong together and that a tool can apply. A further
+//! change of the changed text can be added to it.
 
 pub use carbyne_ir::diag::Edit;
 use carbyne_ir::span::Span;

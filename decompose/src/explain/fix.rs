@@ -1,5 +1,6 @@
-//! The nearest change of the text after which a row implements a leaf: changes that follow from the
-//! mismatch are applied, and what comes of it is compared with the row again.
+//! Searches for the nearest change of the text after which a row implements a leaf ([`find`]):
+//! changes that follow from the mismatch are applied, and the changed leaf is compared with the row
+//! again.
 //!
 //! Invariant: a fix that is given has been applied and has made the row match, and no other leaf
 //! that names an instruction has lost it.

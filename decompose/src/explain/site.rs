@@ -1,4 +1,4 @@
-//! Where a leaf stands in its text: the spec, and what its operands were declared as.
+//! Finds a leaf in the tree of its text ([`Site`]): the spec, and the declarations of its operands.
 
 use carbyne_ir::ast::visit::{Step, Walk};
 use carbyne_ir::ast::{Module, Name, Operand, Spec, StmtKind, TensorType, View};

@@ -1,5 +1,6 @@
-//! Strategies that use a wanted instruction, with the pin that makes decompose choose them. The pin
-//! has been tried.
+//! Finds strategies that use an instruction that the user asked for and that were not chosen
+//! ([`Ways`]), with the pin that makes decompose choose them. Each pin has been tried. Strategies
+//! that could use the instruction but have no instance are listed with the reason.
 
 use super::answer::{Explanation, Question, Way, Without, matches};
 use super::edit::{Edit, Fix};

@@ -1,7 +1,6 @@
-//! Bank conflicts of copies from and to shared memory.
-//!
-//! The solver chooses the swizzle with the fewest wavefronts. Where that has conflicts, or a person
-//! wrote another one, a reader is told.
+//! Reports bank conflicts of copies from and to shared memory ([`conflicts`]). The solver chooses
+//! the swizzle with the fewest wavefronts; if conflicts remain, they are listed, and a layout that
+//! a user wrote and a swizzle would mend gets a warning.
 
 use super::shared;
 use super::smem::{self, Access};

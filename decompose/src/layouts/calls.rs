@@ -1,9 +1,9 @@
-//! Calls beside factors in registers: ptxas makes subroutines of the slow paths of some functions
-//! ([`Atom::calls`]), and behind such a call takes the registers for free in which a `wgmma` has a
-//! factor ([`Atom::keeps_factor`]). So no kernel has both.
+//! Keeps atoms that call subroutines out of kernels with factors in registers. ptxas makes
+//! subroutines of the slow paths of some functions ([`Atom::calls`]), and after such a call it
+//! treats the registers as free in which a `wgmma` has a factor ([`Atom::keeps_factor`]).
 //!
-//! The solver takes no atom that calls where it takes one that keeps a factor; what a person pins
-//! so is refused here. Nothing is asked of names or architectures: the two fields decide.
+//! The solver takes no atom that calls where it takes one that keeps a factor; if a user pins both,
+//! [`check`] refuses it. The two fields decide, not names or architectures.
 
 use crate::access::precision::Precision;
 use crate::plan::solution::{Assignment, Solution};

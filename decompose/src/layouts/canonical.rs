@@ -1,8 +1,8 @@
-//! Layouts of shared tensors that matrix descriptors name.
+//! Chooses layouts of shared tensors that matrix descriptors name ([`open`]).
 //!
-//! An instruction that is told by a descriptor where a tile lies takes a few layouts alone
+//! An instruction that finds a tile by a descriptor accepts few layouts
 //! ([`carbyne_atoms::descriptor`]): rows as wide as a swizzle mode, along k or along m or n, and
-//! rows of eight together. An open tensor gets one of these that every descriptor names and that
+//! groups of eight rows. An open tensor gets the one of these that every descriptor names and that
 //! serves its other accesses best.
 
 use super::copy::Candidate;

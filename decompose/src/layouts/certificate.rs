@@ -1,4 +1,5 @@
-//! Writes certificates for what the solver found.
+//! Writes a certificate for every relation of a solution ([`certify`]). [`crate::certify`] defines
+//! certificates and checks them.
 
 use super::digits::reordered;
 use super::tv::flat;

@@ -1,5 +1,5 @@
-//! Candidates for a copy: every row that could implement it, with the thread-value layouts that
-//! follow.
+//! Lists the candidates for a copy ([`candidates`]): every row that could implement it, with the
+//! thread-value layouts that follow.
 
 use super::offset;
 use super::partial::{self, Ends};

@@ -1,5 +1,6 @@
-//! What each operation takes as it was chosen: instructions, cycles of the units behind them,
-//! wavefronts as counted, 32-byte sectors of global memory. [`crate::cost`] makes a time of these.
+//! Computes the [`Work`] of each operation from its chosen atom: instructions, cycles of the units
+//! behind them, counted wavefronts, and 32-byte sectors of global memory. [`crate::cost`] computes
+//! a time from these.
 
 use super::copy::Candidate;
 use super::{exchange, matmul, pointwise, reduce};

@@ -1,6 +1,6 @@
-//! Thread-value layouts taken apart into digits that each lie in one mode of the tensor: what
-//! reductions project away, what broadcasts repeat, and in which register of another order a value
-//! lies.
+//! Takes thread-value layouts apart into digits that each lie in one mode of the tensor
+//! ([`digits()`]). Digits tell which values a reduction projects away ([`project`]), which ones a
+//! broadcast repeats, and in which register a value lies in another order ([`reordered`]).
 
 use super::tv::{join, mode, tv};
 use super::unfit::Unfit;

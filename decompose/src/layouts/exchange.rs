@@ -1,5 +1,5 @@
-//! A register tensor brought from one thread-value layout to another by exchanges between the lanes
-//! of a warp.
+//! Plans how the lanes of a warp exchange values so that a register tensor changes from one
+//! thread-value layout to another ([`plan`]). [`crate::emit`] writes the exchanges.
 //!
 //! Both layouts are taken apart into bits of the thread and of the register, each of which steps
 //! through the tensor by some stride. A butterfly swaps a bit of the lane with a bit of the

@@ -1,5 +1,5 @@
-//! Who holds which register tensor: the threads of the operations that use it, which are the same
-//! for all of these.
+//! Finds the threads that hold each register tensor ([`by()`]): those of the operations that use
+//! it. An error results if different threads use one tensor.
 
 use crate::access::ops;
 use crate::access::ops::{Group, Op};

@@ -1,4 +1,5 @@
-//! Blocks that have fewer threads than a warp, of which the other lanes idle.
+//! Warns about a kernel of several blocks that each have fewer threads than a warp, because the
+//! other lanes idle.
 
 use crate::access::ops::{WARP, block_threads, whole};
 use carbyne_ir::ast::SpecKind;

@@ -1,5 +1,6 @@
-//! A leaf of the search: with all registers known, the copies, the layouts of shared tensors and
-//! the operations between registers, and what all of it costs.
+//! Completes a choice of the search when all register layouts are known ([`Solver::leaf`]): it
+//! chooses Reductions and operations between registers, has [`super::memory`] choose copies and
+//! shared layouts, and computes the cost of all. A leaf here is a leaf of the search tree.
 
 use super::digits::same;
 use super::exchange;

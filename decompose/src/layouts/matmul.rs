@@ -1,5 +1,5 @@
-//! Ways to implement a MatMul: every row that multiplies the types, every spread of groups of
-//! threads over M and N.
+//! Lists the ways to implement a MatMul ([`options`]): every row that multiplies the types, with
+//! every spread of groups of threads over M, N and K.
 //!
 //! Rows that read factors from shared memory by descriptors take them where they lie
 //! ([`described`]); the others multiply registers.

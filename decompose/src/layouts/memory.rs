@@ -1,5 +1,5 @@
-//! The copies of a leaf of the search: their instructions, and the layouts of the shared tensors
-//! that they access.
+//! Chooses the copies of a leaf of the search ([`Solver::memory`]): their instructions, and the
+//! layouts of the shared tensors that they access.
 
 use super::canonical::Demand;
 use super::copy::Candidate;

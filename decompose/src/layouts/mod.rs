@@ -1,26 +1,27 @@
-//! Solves a tile-level body: thread-value layouts, shared-memory layouts, instructions.
+//! Solves a tile-level body ([`solve`]): thread-value layouts, shared-memory layouts, instructions.
 //!
-//! The search (Hexcute, algorithm 1, with backtracking over every choice):
+//! The search (Hexcute, algorithm 1, with backtracking over every choice) has five steps:
 //!
 //! 1. MatMuls are anchors: atom and spread of the threads over the block, cheapest first; Fig.
-//!    19(b) gives f_a, f_b, f_c. One that follows another takes what is known of its operands in
-//!    any order of values.
+//!    19(b) gives f_a, f_b, f_c. A MatMul that follows another accepts the known layouts of its
+//!    operands in any order of values.
 //! 2. Layouts spread through operations between registers: equal, repeated or projected (Fig.
 //!    19(c), (d)). A part of a tensor is spread as its tensor is ([`views`]).
-//! 3. What is then open is anchored by its largest copy, from or to global memory if there is one.
+//! 3. Layouts that are then open are anchored by the largest copy, from or to global memory if
+//!    there is one.
 //! 4. With all registers known, every copy gets candidates, one per row, with the other side by
-//!    Fig. 19(a); for each shared tensor the choice whose runs unify and that costs least, by
+//!    Fig. 19(a). Each shared tensor gets the choice whose runs unify and that costs least, by
 //!    counted conflicts.
 //! 5. A leaf of the search is ranked by its detours ([`Detours`] says in which order), and costed
-//!    ([`cost`], [`crate::cost`]). The branch that cannot be better is left out.
+//!    ([`cost`], [`crate::cost`]). A branch that cannot be better is left out.
 //!
-//! What cannot be solved as it is written is asked for as a [`Want`]: a copy through registers, a
-//! detour by exchanges between lanes or through shared memory. The module is rewritten so and
-//! solved again.
+//! If a module cannot be solved as it is written, the solver asks for a [`Want`]: a copy through
+//! registers, a detour by exchanges between lanes or through shared memory. The module is rewritten
+//! so and solved again.
 //!
-//! [`solver`] holds what the steps share: [`shapes`] asks for what follows from where operands lie,
-//! [`search`] branches, [`spread`] takes down what is known of registers, [`leaf`] and [`memory`]
-//! choose the rest. [`crate::plan::solution`] is the result.
+//! [`solver`] holds the state that the steps share: [`shapes`] asks for detours that are needed in
+//! any case, [`search`] branches, [`spread`] spreads known register layouts, [`leaf`] and
+//! [`memory`] choose the rest. [`crate::plan::solution`] is the result.
 //!
 //! Invariant: every layout that a person wrote stands in the solution as written, or the solver
 //! says which of them cannot hold.
@@ -99,8 +100,7 @@ impl Looked {
     }
 }
 
-/// Solves the tile operations of a kernel; an empty solution where it has none. Without `roles`
-/// nothing is found of what must stand between accesses.
+/// Solves the tile operations of a kernel. The solution of a kernel without any is empty.
 ///
 /// # Errors
 /// The first operation that cannot be implemented, with the nearest atoms; pins that conflict; a

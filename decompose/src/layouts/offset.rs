@@ -1,4 +1,5 @@
-//! Where the vectors of a view begin in the tensor that it is a part of.
+//! Computes how many elements of a view are contiguous and aligned where its vectors begin, in the
+//! tensor that it is a part of ([`together`]).
 //!
 //! A run gives digits of a tensor's column-major index strides 1, n₀, n₀·n₁, ...: elements that
 //! differ in these digits alone lie side by side. The vectors of a view begin at its offset and at

@@ -1,5 +1,5 @@
-//! Copies of tiles that reach over the end of a mode: whether what one instruction moves is inside
-//! as a whole.
+//! Tells how the elements that one instruction moves end in a partial tile ([`ends`]): all are
+//! inside or none is, only the first so many are inside, or any of them may be.
 
 use crate::access::matching::Mismatch;
 use crate::access::ops;

@@ -1,5 +1,6 @@
-//! Parts of a body that share no open tensor: what is chosen for one leaves the others as they are,
-//! so that each is searched alone and its choices do not multiply.
+//! Splits a body into parts that share no open tensor ([`split`]), and combines the best choices of
+//! all parts ([`together`]). A choice for one part leaves the others as they are, so each is
+//! searched alone and its choices do not multiply.
 
 use super::state::{Detours, Finished};
 use crate::access::ops::Op;

@@ -1,6 +1,7 @@
-//! Operations between registers: every thread on its own values. Operands have one thread-value
-//! layout; one whose mode has extent 1 stands for all of it, and reductions project modes away
-//! (Hexcute, Fig. 19(c), (d)).
+//! Implements operations between registers, in which every thread works on its own values: the
+//! layouts that their operands need ([`operand`]) and the best row ([`choose`]). Operands have one
+//! thread-value layout; an operand whose mode has extent 1 stands for all of it, and reductions
+//! project modes away (Hexcute, Fig. 19(c), (d)).
 
 use super::digits::{Projection, project};
 use super::tv;

@@ -1,5 +1,5 @@
-//! Reductions of a tensor that is spread over a block: each thread over its own values, then lanes
-//! by shuffles, then what is left through shared memory.
+//! Plans the Reduction of a tensor that is spread over a block ([`plan`]): each thread reduces its
+//! own values, then lanes exchange by shuffles, then the rest goes through shared memory.
 
 use super::digits::{Digit, Projection};
 use super::tv::{join, mode};

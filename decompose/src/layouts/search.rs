@@ -1,4 +1,5 @@
-//! The branch and bound: MatMuls are decided first, then what copies spread, then what is left.
+//! Searches the choices for a kernel by branch and bound ([`Solver::search`]). MatMuls are decided
+//! first, then the layouts that copies spread, then the rest.
 
 use super::shared::{self, Budget};
 use super::solver::{Fallible, Solver};

@@ -1,4 +1,6 @@
-//! What follows from where operands lie and what they are, whatever their layouts will be.
+//! Checks operations before the search, by the memories and shapes of their operands, whatever
+//! their layouts will be: it asks for detours that are needed in any case, and refuses what has no
+//! body ([`Solver::shapes`]).
 
 use super::copy::{self, Side};
 use super::solver::{Fallible, Solver};

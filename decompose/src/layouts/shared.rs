@@ -1,5 +1,5 @@
-//! Layouts of shared tensors: of the candidates of every access, the choice whose runs unify and
-//! whose cost, wavefronts included, is least.
+//! Finds the best layout of an open shared tensor ([`open`]): it chooses one candidate for every
+//! access such that their runs unify and the cost, wavefronts included, is least.
 
 use super::copy::Candidate;
 use super::smem::{self, Access, Banks};

@@ -1,6 +1,7 @@
-//! Shared-memory layouts: M = S∘m (Hexcute, section V).
+//! Counts wavefronts of shared memory ([`wavefronts`]), and chooses the swizzle with the fewest
+//! ([`best_swizzle`]). A shared-memory layout is M = S∘m (Hexcute, section V).
 //!
-//! Every access wants the values of one instruction side by side: a *run*, digits of the tensor's
+//! Every access needs the values of one instruction side by side: a *run*, digits of the tensor's
 //! index space that take the strides 1, n₀, n₀·n₁, ... Unifying runs splits the modes where runs
 //! begin and end and gives each digit one stride; a digit with two strides, or two digits with one,
 //! is a conflict. Digits that no run names follow compactly ([`unify()`], of the layout algebra).

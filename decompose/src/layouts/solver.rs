@@ -1,5 +1,5 @@
-//! What all parts of the search share: the kernel, what was looked up before, and how far the
-//! search has come.
+//! [`Solver`] is the state that all parts of the search share: the kernel, remembered results, the
+//! best choices so far, and the remaining budget. [`Search`] limits the search.
 
 use super::canonical::Demand;
 use super::copy::{self, Candidate, Side};

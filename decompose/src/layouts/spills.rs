@@ -1,5 +1,5 @@
-//! Kernels whose threads hold more values than they have registers: compilers keep the rest in
-//! memory, and read it anew at each use.
+//! Warns about a kernel whose threads hold more values than they have registers. Compilers keep the
+//! rest in memory, and read it again at each use.
 
 use super::state::Finished;
 use crate::cost::Estimate;

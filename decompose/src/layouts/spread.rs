@@ -1,4 +1,5 @@
-//! What is known of register tensors, and how it spreads through operations between registers.
+//! Spreads known layouts of register tensors through operations between registers, until nothing
+//! new follows ([`Solver::spread`]).
 
 use super::solver::Solver;
 use super::state::State;

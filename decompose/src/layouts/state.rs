@@ -1,4 +1,5 @@
-//! Nodes and leaves of the search.
+//! Defines the nodes ([`State`]) and leaves ([`Finished`]) of the search, and how leaves are ranked
+//! ([`Detours`]).
 
 use super::want::Want;
 use super::work;

@@ -1,4 +1,4 @@
-//! Thread-value layouts from the relations of Hexcute, Fig. 19, solved with the layout algebra.
+//! Computes thread-value layouts from the relations of Hexcute, Fig. 19, with the layout algebra.
 //!
 //! Letters as in the paper: p, q are a row's thread-value layouts, f, g those of tensors; a layout
 //! maps (t,v) to the column-major index of an element.

@@ -1,7 +1,9 @@
-//! Copies that the threads of a block do not share evenly: some repeat what others do, or idle.
+//! Warns about copies that the threads of a block do not share evenly, so that some threads repeat
+//! the work of others, or idle ([`warnings`]).
 //!
-//! The number of threads is the text's. A layout gives every thread as many elements, so threads
-//! beyond the largest number that divides the tensor's vectors have nothing of their own.
+//! The text states the number of threads. A layout gives every thread the same number of elements,
+//! so threads beyond the largest number that divides the tensor's vectors have no elements of their
+//! own.
 
 use super::copy::Candidate;
 use super::state::Finished;

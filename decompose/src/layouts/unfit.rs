@@ -1,4 +1,5 @@
-//! Why a layout does not come apart, does not go together with others, or serves no access.
+//! [`Unfit`] is the reason why no layout is found: the layout does not come apart into modes,
+//! contradicts others, or serves no access.
 
 use carbyne_ir::layout::LayoutError;
 

@@ -1,9 +1,10 @@
-//! Parts of register tensors: transposed, permuted, or a tile of the whole.
+//! Computes how threads hold parts of register tensors ([`part`]): transposed, permuted, or a tile
+//! of the whole.
 //!
 //! A view names positions of the tensor that it is a part of. Where the threads hold the tensor by
-//! F, they hold the view by G with L∘G = F on what the view names: every value stays in its thread
-//! and its register. That is a layout where every thread has as many values of the view as any
-//! other, in the same registers.
+//! F, they hold the view by G with L∘G = F on the positions that the view names: every value stays
+//! in its thread and its register. G is a layout if every thread has as many values of the view as
+//! any other, in the same registers.
 
 use super::tv::{join, mode, tv};
 use super::unfit::Unfit;

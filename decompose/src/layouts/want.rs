@@ -1,4 +1,5 @@
-//! What the solver asks for where a module cannot be solved as it stands.
+//! [`Want`] is a rewrite that the solver asks for if a module cannot be solved as it stands.
+//! [`crate::emit::detours`] applies it.
 
 use carbyne_ir::layout::Layout;
 use carbyne_ir::program::SpecId;

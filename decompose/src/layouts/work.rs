@@ -1,5 +1,5 @@
-//! Comparing costs: those that an estimate cannot tell apart, and those of detours before they are
-//! written out.
+//! Compares cycles: [`grade`] treats estimates as equal that differ by less than the model can
+//! tell, and [`rearranging`] estimates a detour before it is written.
 
 use crate::access::ops;
 use carbyne_ir::program::{Program, TensorId};

@@ -1,24 +1,24 @@
-//! Operations on tiles in place of others whose results differ by an error that is not seen
-//! ([`precision`]).
+//! Replaces operations on tiles by others whose results differ by an error that is not seen
+//! ([`apply`]); [`precision`] decides which errors are seen.
 //!
 //! Rewrites, with L for log2(e) and c for a positive constant:
 //! - exp(x − y), x being computed of a product of matrices, becomes exp2(x·L − y·L), where the
 //!   compiler makes one fused multiply-add of the first product and the difference. The other
-//!   product is one for each element of y, of which there are few where y is a maximum of rows.
-//! - Where x = c·z, or z / c, x is left out: exp2(z·(c·L) − y·L). What else reads x are maxima and
-//!   minima, for which max(c·z) = c·max(z), exactly and rounding included, and selections between x
-//!   and −inf, which z takes the place of.
+//!   product is one for each element of y, which are few if y is a maximum of rows.
+//! - If x = c·z, or z / c, x is left out: exp2(z·(c·L) − y·L). The other readers of x must be
+//!   maxima and minima, for which max(c·z) = c·max(z), exactly and rounding included, or selections
+//!   between x and −inf, in which z takes the place of x.
 //! - x / y, where each element of y divides several and x is added up of products of matrices,
 //!   becomes x·(1/y).
 //! - 1 / y becomes the reciprocal of y, which is rounded alike.
 //!
-//! Law: the results are the same, rounding aside. Of x and y the error of the exponential is at
-//! most 2⁻²³·(|x| + 1.5·|y|) relative, and that of exp2; −inf stays what it is, and −inf − −inf no
+//! Law: the results are the same, rounding aside. The relative error of the exponential from x and
+//! y is at most 2⁻²³·(|x| + 1.5·|y|), and that of exp2; −inf stays what it is, and −inf − −inf no
 //! number. A quotient takes subnormal divisors for zeros, as instructions that approximate do.
 //!
-//! Applies where [`Precision::hides`] that error, for operands up to ±89. A kernel that has a
+//! It applies where [`Precision::hides`] that error, for operands up to ±89. A kernel that has a
 //! constant beyond 10⁴, such as a mask of -1e9, keeps its exponentials. `math=exact` and atoms that
-//! are pinned keep what they are at.
+//! are pinned keep their operations.
 
 use crate::access::ops;
 use crate::access::precision;

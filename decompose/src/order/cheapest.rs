@@ -1,4 +1,5 @@
-//! The cheapest places for barriers and waits, of those that serve every dependence.
+//! Chooses the cheapest places for barriers and waits among those that serve every dependence
+//! ([`Planner::chosen`]).
 
 use super::hitting_set;
 use super::paths::Commits;

@@ -1,5 +1,5 @@
-//! Groups of asynchronous copies: where they are committed, and what is still in flight when the
-//! block ends.
+//! Forms the groups of asynchronous copies: where they are committed ([`Planner::commits`]), and
+//! which copies are still in flight when the block ends ([`Planner::end`]).
 
 use super::dependences::Dependence;
 use super::paths::{Commits, Side, Step};

@@ -1,10 +1,11 @@
-//! Dependences: pairs of accesses of one element, one of which writes, and how many iterations lie
-//! between them.
+//! Finds dependences: pairs of accesses of one element, one of which writes, with the number of
+//! iterations between them ([`Dependence`]).
 //!
 //! An access is a relation of iterations, thread and value to elements. Two accesses are compared
-//! for iterations that stand for all: of a loop along which both offsets repeat (a ring of stages)
-//! or move alike, one period and every distance at which they can still meet; of other loops every
-//! iteration, where these are few. What cannot be told apart so depends at any distance.
+//! for iterations that stand for all. In a loop along which both offsets repeat (a ring of stages)
+//! or move alike, these are one period and every distance at which the two can still meet; in other
+//! loops they are all iterations, if these are few. Accesses that cannot be told apart so depend at
+//! any distance.
 
 use super::facts::{Asynchronous, Facts};
 use super::tree::{At, Tree, Turns};

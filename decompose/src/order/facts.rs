@@ -1,5 +1,5 @@
-//! What is known of a kernel's leaves: which memory is tracked, which buffers share addresses,
-//! which copies are asynchronous.
+//! Collects facts about a kernel's leaves for the planner ([`Facts`]): which memory is tracked,
+//! which buffers share addresses, which copies are asynchronous.
 
 use crate::access::matching;
 use crate::access::ops;

@@ -1,5 +1,5 @@
-//! What stands between the accesses of a dependence, and where a barrier or a wait for it may be
-//! put.
+//! Lists the places of a barrier or a wait for a dependence ([`Planner::taken`]), unless one
+//! already stands between its accesses.
 
 use super::dependences::Dependence;
 use super::paths::{Commits, Passed, Step};

@@ -1,4 +1,5 @@
-//! The cheapest places that hit a family of sets: of every set at least one.
+//! Finds the cheapest set of places that contains at least one place of every given set
+//! ([`cheapest`]).
 
 use super::tree::At;
 use std::collections::{BTreeMap, BTreeSet};

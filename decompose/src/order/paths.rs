@@ -1,5 +1,5 @@
-//! What is executed between two statements for certain: where something can be put between them,
-//! and how many groups of copies are committed on the way.
+//! Finds the statements that are executed between two accesses for certain ([`Tree::way`]), where
+//! something can be put between them, and how many groups of copies are committed on the way.
 
 use super::dependences::Dependence;
 use super::tree::{At, Tree, Turns};

@@ -1,5 +1,5 @@
-//! What the steps of planning share: the body, its dependences, and the groups of copies that were
-//! ended early.
+//! [`Planner`] holds the data that the steps of planning share: the body, its dependences, and the
+//! groups of copies that were ended early.
 
 use super::dependences::{Access, Dependence};
 use super::facts::Facts;

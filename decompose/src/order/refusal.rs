@@ -1,4 +1,4 @@
-//! The errors for what cannot be ordered.
+//! Writes the errors for accesses that cannot be ordered.
 
 use super::dependences::Dependence;
 use super::facts::Facts;

@@ -1,23 +1,23 @@
-//! Barriers, commits and waits from dependences.
+//! Plans barriers, commits and waits from dependences ([`plan`]).
 //!
-//! Between two accesses that depend on each other, by different threads, stands a barrier: on every
+//! A barrier stands between two accesses of different threads that depend on each other: on every
 //! way from one to the other, where all threads of the block pass. Barriers are put where the
 //! fewest are executed: one serves every dependence whose ways it is on
-//! ([`hitting_set`](super::hitting_set)). What an asynchronous copy writes is there once its group
-//! is waited for and a barrier has passed the news on; till then nothing else may touch it, and
-//! nobody may write what the copy reads. The wait stands before the barrier and leaves in flight
-//! what every iteration allows.
+//! ([`hitting_set`](super::hitting_set)). The elements that an asynchronous copy writes are there
+//! once its group is waited for and a barrier has followed; until then nothing else may touch them,
+//! and nothing may write the elements that the copy reads. The wait stands before the barrier and
+//! leaves as many groups in flight as every iteration allows.
 //!
 //! Groups are committed where a run of copies ends, outside of an `if` around them, so that every
 //! iteration of a loop commits one; where that is too late, because the copy is needed before, the
 //! group ends there. Nothing is in flight when the block ends.
 //!
-//! Leaves that a person wrote for single threads are ordered as they are written, by barriers of
-//! the text and by operations of the block between them, which come after everything before them:
-//! the latter are gone once the operation is decomposed, so that a barrier takes their place where
-//! one is needed. No statement is put inside of what has no operation of the block in it, save
-//! waits for copies that the text does not call asynchronous; and a barrier stands only where all
-//! threads of the block pass. Where that is impossible the operation is refused.
+//! Leaves that a user wrote for single threads are ordered by the barriers of the text and by the
+//! operations of the block between them. Such an operation comes after everything before it; it is
+//! gone once it is decomposed, so a barrier takes its place if one is needed. No statement is put
+//! inside of a statement without an operation of the block, except waits for copies that the text
+//! does not call asynchronous. A barrier stands only where all threads of the block pass; if that
+//! is impossible, the operation is refused.
 
 use super::dependences::Dependences;
 use super::facts::{Asynchronous, Facts};

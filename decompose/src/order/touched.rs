@@ -1,8 +1,9 @@
-//! What a leaf touches: elements of a buffer, and which thread touches each.
+//! Computes the elements of a buffer that a leaf touches, and which thread touches each
+//! ([`Elements`]).
 //!
-//! Offsets are sums. What in them follows from blocks and symbols alone is the same whenever one
-//! block evaluates it: two accesses with the same such terms are compared by the rest, any others
-//! may meet anywhere. The rest is evaluated for the loops around and for each thread.
+//! Offsets are sums. Terms that follow from blocks and symbols alone are the same whenever one
+//! block evaluates them: two accesses with the same such terms are compared by the rest, and any
+//! others may meet anywhere. The rest is evaluated for the loops around and for each thread.
 
 use crate::access::ops::WARP;
 use crate::access::sum::{Depends, Sum, depends};

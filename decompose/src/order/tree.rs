@@ -1,5 +1,5 @@
-//! The statements of a kernel's body, numbered in text order, and where something can be put
-//! between them.
+//! [`Tree`] numbers the statements of a kernel's body in text order, and knows where something can
+//! be put between them.
 
 use super::facts::Facts;
 use crate::access::increments::mentions;

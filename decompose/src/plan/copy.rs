@@ -1,4 +1,5 @@
-//! How a copy is implemented.
+//! [`Candidate`] is one way to implement a copy: a row of the atom table with the layouts that
+//! follow.
 
 use carbyne_ir::layout::Layout;
 

@@ -1,4 +1,4 @@
-//! How a Move between registers is done by exchanges between lanes.
+//! [`Choice`] says how lanes exchange values to do a Move between registers.
 
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Scalar;

@@ -1,4 +1,5 @@
-//! How a MatMul is implemented.
+//! [`Choice`] says how a MatMul is implemented: its atom, and how the atom tiles the block
+//! ([`Gemm`]).
 
 use carbyne_ir::layout::Layout;
 use carbyne_ir::scalar::Scalar;

@@ -1,5 +1,6 @@
-//! The data of a decomposition: the choices that the search has made, and the synchronization that
-//! follows from them.
+//! Defines the data of a decomposition: the choices that the search has made, and the
+//! synchronization that follows from them. Nothing is chosen here; `layouts` and `order` fill the
+//! data in.
 
 pub(crate) mod copy;
 pub(crate) mod exchange;

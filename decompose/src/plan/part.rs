@@ -1,4 +1,4 @@
-//! The registers of a part of a tensor.
+//! [`Part`] names the registers of a part of a register tensor.
 
 use carbyne_ir::layout::Layout;
 

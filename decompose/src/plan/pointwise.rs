@@ -1,4 +1,5 @@
-//! How an operation on the values of one thread is implemented.
+//! [`Choice`] says how an operation on the values of one thread is implemented: its atom, and the
+//! loops over its instructions.
 
 use super::part::Part;
 use carbyne_ir::layout::Layout;

@@ -1,4 +1,5 @@
-//! How a Reduction is implemented.
+//! [`Choice`] says how a Reduction is implemented: in each thread, between lanes, and through
+//! shared memory ([`Through`]).
 
 use carbyne_ir::ast::SpecKind;
 use carbyne_ir::layout::Layout;

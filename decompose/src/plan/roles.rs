@@ -1,4 +1,5 @@
-//! The roles of a kernel that rewrites have made, for the search of synchronization.
+//! [`Roles`] records the roles that rewrites have made of a kernel, for the planner of
+//! synchronization and for the rewrite that adds a producer.
 
 use carbyne_ir::ast::{Expr, NodeKey, Stmt};
 use std::collections::BTreeSet;

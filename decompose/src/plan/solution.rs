@@ -1,5 +1,5 @@
-//! What the solver found for a kernel: how each operation is implemented, where open tensors lie,
-//! what must stand between accesses.
+//! [`Solution`] is the result of the solver for a kernel: how each operation is implemented, where
+//! open tensors lie, the synchronization between accesses, certificates and costs.
 
 use super::copy::Candidate;
 use super::sync::{Place, Sync};

@@ -1,4 +1,4 @@
-//! The synchronization that is written before and after the statements of a body.
+//! [`Sync`] is the synchronization that is written before and after one statement of a body.
 
 use carbyne_ir::ast::NodeKey;
 

@@ -1,9 +1,9 @@
-//! What the operations of a loop take: cycles of the units of a multiprocessor, and until results
-//! are there.
+//! Computes how long the operations of a loop take ([`Taking`]): cycles of each unit of a
+//! multiprocessor, and the cycles until results are there.
 //!
-//! Amounts are the least that any layout could do, as the cost model has them for the kernel: those
-//! of a leaf are what the kernel takes where nothing else takes anything. Latencies are those of
-//! the architecture's timing. A block is taken to have its multiprocessor to itself.
+//! Amounts are the least that any layout could do, as the cost model has them for the kernel. The
+//! amount of a leaf is the cost of the kernel if nothing else takes any time. Latencies are those
+//! of the architecture's timing. A block is assumed to have its multiprocessor to itself.
 
 use crate::access::ops::Known;
 use crate::cost::constants::FITTED;

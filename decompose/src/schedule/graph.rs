@@ -1,4 +1,4 @@
-//! The scheduling problem of an innermost loop with `stages=`, made from its text.
+//! Makes the scheduling problem of an innermost loop with `stages=` from its text ([`Graph`]).
 //!
 //! Operations are the statements of the body that contain specs: a leaf, or a statement with a body
 //! as a whole. Rows of the table tell which of them are asynchronous: a MatMul by an instruction

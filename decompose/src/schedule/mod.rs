@@ -1,13 +1,13 @@
-//! Modulo schedules of loops: when each operation of an iteration starts, so that iterations follow
-//! each other as closely as dependences and resources let them.
+//! Finds modulo schedules of loops: when each operation of an iteration starts, so that iterations
+//! follow each other as closely as dependences and resources allow.
 //!
 //! An operation of iteration n starts at σ + n·II, where II is the initiation interval; ⌊σ / II⌋ is
-//! its stage. [`problem`] is what is sought for: operations, the agents that issue them, what they
-//! keep busy, and dependences with latencies and distances. [`solve`] finds the least II, then the
-//! fewest stages, then the earliest starts, and says what it has proved; [`modulo`] is the
-//! answer, with what follows from it for code: the order of issue, depths of rings, groups left in
-//! flight at each wait. [`graph`] makes the problem of a loop from its text, [`report`] says the
-//! answer to people.
+//! its stage. [`problem`] defines the problem: operations, the agents that issue them, the
+//! resources that they keep busy, and dependences with latencies and distances. [`solve`] finds the
+//! least II, then the fewest stages, then the earliest starts, and says how much of that it has
+//! proved. [`modulo`] defines the schedule and derives the order of issue, depths of rings, and
+//! groups left in flight at each wait. [`graph`] makes the problem of a loop from its text,
+//! [`report`] describes the schedule to users.
 
 mod durations;
 pub(crate) mod graph;

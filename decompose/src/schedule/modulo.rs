@@ -1,5 +1,5 @@
-//! A modulo schedule and its consequences: stages, the order of issue, depths of rings, and groups
-//! in flight.
+//! [`Schedule`] is a modulo schedule, from which its methods derive stages, the order of issue,
+//! depths of rings, and groups in flight.
 
 use super::problem::{Kind, Problem};
 use super::system::ceil;

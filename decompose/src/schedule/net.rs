@@ -1,4 +1,5 @@
-//! Difference constraints between starts, closed under paths: σ(j) − σ(i) ≥ longest(i, j).
+//! [`Net`] holds difference constraints between starts, closed under paths: σ(j) − σ(i) ≥
+//! longest(i, j).
 //!
 //! A system of difference constraints has a solution if and only if its graph has no cycle of
 //! positive weight (Bellman 1958; Cormen et al., Introduction to Algorithms, chapter 24). All

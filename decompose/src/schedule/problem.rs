@@ -1,7 +1,8 @@
-//! The scheduling problem: the operations of one iteration of a loop, the resources that they use,
-//! and their dependences.
+//! [`Problem`] is a scheduling problem: the operations of one iteration of a loop, the resources
+//! that they use, and their dependences.
 //!
-//! All times are integer cycles. Nothing here knows a kernel, an instruction or an architecture.
+//! All times are integer cycles. Nothing here depends on a certain kernel, instruction or
+//! architecture.
 
 /// Operations that a problem may have.
 pub(crate) const MOST_OPERATIONS: usize = 64;

@@ -1,4 +1,4 @@
-//! The schedules of the loops of a decomposed program, for people.
+//! Describes the schedules of the loops of a decomposed program, for users ([`LoopSchedule`]).
 
 use super::Target;
 use super::graph::{Graph, Unscheduled, loops};

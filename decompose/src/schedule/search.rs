@@ -1,12 +1,12 @@
-//! Branch and bound over the order of operations that exclude each other, at one initiation
-//! interval.
+//! Searches for a schedule at one initiation interval ([`Search`]), by branch and bound over the
+//! order of operations that exclude each other.
 //!
 //! A node of the search is a [`Net`] of difference constraints. Each pair of operations narrows the
-//! window in which the start of one may lie as seen from the other, and servers are not to be
-//! overfull, until nothing changes; a pair that no k fits ends the branch, one that a single k fits
-//! is decided ([`super::system`] says what k is). The earliest starts are then a solution of
-//! everything decided so far. Where no pair overlaps at them they are the best schedule below the
-//! node; else the search branches on k of a pair that does.
+//! window in which the start of one may lie as seen from the other, and no server may be overfull,
+//! until nothing changes. A pair that no k fits ends the branch, and one that a single k fits is
+//! decided ([`super::system`] defines k). The earliest starts are then a solution of everything
+//! decided so far. If no pair overlaps at them, they are the best schedule below the node;
+//! otherwise the search branches on k of a pair that does.
 
 use super::net::Net;
 use super::system::{Difference, Exclusion, Pair, Start, System, ceil};

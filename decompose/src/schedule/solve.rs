@@ -1,4 +1,5 @@
-//! The least initiation interval, at it the least depth, at that the least sum of starts.
+//! Finds the best schedule of a problem ([`solve`]): the least initiation interval, with it the
+//! least depth, and with that the least sum of starts.
 //!
 //! 1. *Lower bounds.* No initiation interval is below the cycles that a resource or an agent is
 //!    busy for in an iteration, nor below the ratio of latency to distance of a cycle of
@@ -6,14 +7,15 @@
 //! 2. *Initiation interval.* A schedule stays one with a longer interval when each operation keeps
 //!    its stage and its cycle in that: feasible intervals are all from the least one on, and
 //!    bisection finds it. Only dependences on cycles of dependences matter, for all others hold
-//!    once operations have moved by whole periods (Lam, *Software Pipelining*, PLDI 1988). What was
-//!    found is shortened as far as its order of operations goes. A schedule at the lower bound is
-//!    the best; another one is when the search has shown that none is shorter by a cycle.
+//!    once operations have moved by whole periods (Lam, *Software Pipelining*, PLDI 1988). A
+//!    schedule that was found is shortened as far as its order of operations allows. A schedule at
+//!    the lower bound is the best; another one is the best when the search has shown that none is
+//!    shorter by a cycle.
 //! 3. *Depth.* The number of the last stage, from that of the longest path of dependences on.
 //! 4. *Starts.* The earliest in sum.
 //!
-//! The same formulation, by an SMT solver and with warps as resources: Soi et al., *Twill*, arXiv
-//! 2512.18134.
+//! Soi et al., *Twill*, arXiv 2512.18134, give an equal formulation, by an SMT solver and with
+//! warps as resources.
 
 use super::modulo::{Proof, Schedule};
 use super::net::Net;

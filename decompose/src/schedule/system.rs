@@ -1,11 +1,11 @@
-//! A problem as constraints on starts: which cycles lie between them, and which operations exclude
-//! each other.
+//! States a scheduling problem as constraints on starts: how many cycles lie between them, and
+//! which operations exclude each other.
 //!
-//! Each operation has a start, at which its agent issues it. One that an engine works on, which
-//! serves one operation at a time, has a second: when the engine begins. That is not before the
-//! issue, and less than a period after it; in between it waits in the queue. What it waits for must
-//! be there when it is issued, since its agent waits for that; its result is there so many cycles
-//! after the engine began.
+//! Each operation has a start, at which its agent issues it. An operation that an engine works on
+//! has a second start, if the engine serves one operation at a time: when the engine begins. The
+//! engine begins not before the issue, and less than a period after it; until then the operation
+//! waits in the queue. The operands must be there when the operation is issued, since its agent
+//! waits for them; the result is there so many cycles after the engine began.
 //!
 //! Two operations that one server keeps busy for d(i) and d(j) cycles do not overlap modulo II if
 //! and only if there is an integer k with
@@ -15,7 +15,7 @@
 //! σ(i) − σ(j) ≥ d(j) − (1 − k)·II  and is done before the next i starts.
 //! ```
 //!
-//! k is the number of the period of i in which j starts. Of operations of one queue it is the same
+//! k is the number of the period of i in which j starts. For operations of one queue, k is equal
 //! for the agent that issues them and for the engine, which takes them in the order of issue.
 
 use super::net::Net;

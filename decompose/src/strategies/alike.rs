@@ -1,9 +1,9 @@
-//! Instances of one match that are alike: their programs differ in the stages of loops and in
-//! `warps=` alone. One of them is written and resolved; the numbers of the others are put into its
-//! program.
+//! Keeps the programs of instances that are alike ([`Alike`]), so that each is resolved once.
+//! Instances of one match are alike if their programs differ in the stages of loops and in `warps=`
+//! alone. One of them is written and resolved; the numbers of the others are put into its program.
 //!
-//! All other expressions of the strategy and of its sub-specs are a key: their values, in the order
-//! of the text.
+//! The values of all other expressions of the strategy and of its sub-specs, in the order of the
+//! text, are the key of a [`Form`].
 
 use super::params::leaves;
 use crate::numbers::{Numbers, eval};

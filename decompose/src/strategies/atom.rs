@@ -1,4 +1,5 @@
-//! An atom that a kernel-level spec is pinned to, at the leaf of its body that it can implement.
+//! Writes the atom to which a kernel-level spec is pinned at the leaves of its body that the atom
+//! can implement ([`pin`]).
 
 use crate::build::word;
 use carbyne_atoms::bind;

@@ -1,5 +1,5 @@
-//! A spec as several kernels: two with a result between them that is seen as another shape, or one
-//! for each output.
+//! Divides a spec into several kernels ([`cut`]): two with a result between them, for example one
+//! that is read as another shape, or one for each output ([`of_each_output`]).
 
 use super::graph::products;
 use super::write::number;

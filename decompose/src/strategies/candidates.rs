@@ -1,4 +1,6 @@
-//! The instances of strategies that are compared for a spec, and what is known of each.
+//! Defines the data by which instances of strategies are compared for a spec: the inputs of the
+//! choice ([`Choosing`]), each instance ([`Candidate`]), the result of solving one ([`Trial`]), and
+//! the list that users see ([`Ranking`]). `choose.rs` and `trials.rs` make the choice.
 
 use super::atom::NoLeaf;
 use super::library::{Strategies, Theirs};

@@ -1,10 +1,10 @@
-//! Writes what a sub-spec of a strategy stands for into its body, where the strategy uses it on
-//! tiles.
+//! Writes the operations that a sub-spec of a strategy stands for into the body, where the strategy
+//! uses it on tiles ([`Chains`]).
 //!
-//! A chain is computed in binary32, or in the type that its values have where these are wider or no
-//! floats; results are rounded once, to the type of what they are assigned to. Operands of the spec
-//! that the strategy does not name are read at the place of the tile: where the strategy's operand
-//! has extent 1 and theirs does not, all of it.
+//! A chain is computed in binary32, or in the type of its values if these are wider or are no
+//! floats; results are rounded once, to the type of the tensor that they are assigned to. Operands
+//! of the spec that the strategy does not name are read at the place of the tile; a mode with
+//! extent 1 in the strategy's operand but not in theirs is read as a whole.
 
 use super::graph::{Graph, Input, Step};
 use super::place::Place;

@@ -1,5 +1,6 @@
-//! Which instance of which strategy: all that match are enumerated and ranked by a lower bound from
-//! the arithmetic of their tiles; layouts are solved of those whose bound beats the best.
+//! Chooses an instance of a strategy for a kernel-level spec ([`Choosing::choose`]). All instances
+//! that match are enumerated and ranked by a lower bound from the arithmetic of their tiles;
+//! `trials.rs` solves the layouts of those whose bound beats the best.
 
 use super::alike::{self, Alike};
 use super::between;

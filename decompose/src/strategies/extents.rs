@@ -1,4 +1,4 @@
-//! Questions about the definition of a strategy: its extents, and whether it has kernels with
+//! Answers questions about the definition of a strategy: its extents, and whether its kernels have
 //! bodies.
 
 use super::params;

@@ -1,5 +1,5 @@
-//! How a product is written whose factors no instruction multiplies: converted to a type that has
-//! all of their values.
+//! Tells the user how to write a product whose factors no instruction multiplies: summed in another
+//! type, or with factors converted to a type that has all of their values.
 
 use super::graph::{Graph, Input, Step};
 use super::pattern;

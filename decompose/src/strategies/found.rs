@@ -1,4 +1,5 @@
-//! What stands for the operands, numbers, types and sub-specs of a strategy that matches a spec.
+//! [`Found`] is the result of matching a strategy with a spec: the operands, numbers, types and
+//! steps that stand for those of the strategy.
 
 use super::graph::Source;
 use carbyne_ir::scalar::Scalar;

@@ -1,5 +1,6 @@
-//! Kernels that write where they read. Blocks run in any order: what one has written, another may
-//! still want to read.
+//! Refuses kernels that write elements which other blocks may still read, and kernels whose outputs
+//! share elements ([`check`]). A kernel may update a tensor in place if that is its only output and
+//! each element is read and written at one coordinate, so by one block. Blocks run in any order.
 
 use crate::access::ops;
 use carbyne_ir::ast::SpecKind;

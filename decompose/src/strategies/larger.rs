@@ -1,4 +1,4 @@
-//! Why no larger tile was chosen, of the strategy that was.
+//! Explains why no larger tile of the chosen strategy was chosen ([`Larger`]).
 
 use super::params::{self, Budget, Pins};
 use super::write::Instance;

@@ -1,4 +1,4 @@
-//! The available strategies: those of this library and those of users.
+//! [`Strategies`] is the list of available strategies: the built-in ones and those of users.
 
 use carbyne_ir::ast::visit::{PartMut, parts_mut};
 use carbyne_ir::ast::{Def, Module, Stmt, StmtKind};

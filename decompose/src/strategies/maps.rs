@@ -1,5 +1,6 @@
-//! Tensor maps are made before the launch, when no block has chosen its slice: the map of a slice
-//! becomes one of the tensor, with boxes of one slice each, of which the block takes its own.
+//! Rewrites tensor maps of slices to maps of whole tensors ([`of_tensors`]). Tensor maps are made
+//! before the launch, when no block has chosen its slice. So the map of a slice becomes one of the
+//! tensor, with boxes of one slice each, and the block chooses its own box.
 
 use carbyne_ir::ast::visit::{self, PartMut, parts_mut};
 use carbyne_ir::ast::{Expr, Stmt, StmtKind, ViewOp};

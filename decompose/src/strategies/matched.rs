@@ -1,4 +1,4 @@
-//! A strategy that matches a spec.
+//! [`Match`] is a strategy that matches a spec, with the form of the graph that it matches.
 
 use super::found::Found;
 use super::graph::Graph;

@@ -1,10 +1,10 @@
-//! How a kernel-level spec gets its dataflow: by a strategy, which is a text.
+//! Gives kernel-level specs their dataflow, by strategies, which are texts.
 //!
-//! A [`graph`] describes the computation of the spec. [`pattern`] matches it against what each
-//! strategy of the [`library`] means; [`params`] enumerates the values of its parameters that its
+//! A [`graph`] describes the computation of the spec. [`pattern`] matches it with the meaning of
+//! each strategy of the [`library`]; [`params`] enumerates the values of its parameters that its
 //! conditions and the pins of the text allow; [`mod@write`] makes statements of one instance,
-//! [`chain`] those of the sub-specs that the match defines. [`choose`] ranks instances, of which
-//! those that are [`alike`] share a program; [`trials`] solves those that may be the cheapest.
+//! [`chain`] those of the sub-specs that the match defines. [`choose`] ranks instances; those that
+//! are [`alike`] share a program; [`trials`] solves the ones that may be the cheapest.
 //!
 //! Invariant: a strategy can say nothing that a person could not have written as a body.
 

@@ -1,4 +1,5 @@
-//! The nearest numbers of a pin with which a kernel is decomposed, where it is not with its own.
+//! Finds the nearest numbers of a pin with which a kernel can be decomposed, if it cannot with the
+//! stated ones ([`Choosing::nearest`]).
 
 use super::alike::Alike;
 use super::larger;

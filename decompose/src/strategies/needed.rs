@@ -1,5 +1,5 @@
-//! The part of a module that one kernel needs. Instances are tried in such parts, so that their
-//! time does not grow with the tensors of other kernels.
+//! Extracts the part of a module that one kernel needs ([`Needed`]). Instances are tried in such
+//! parts, so that their time does not grow with the tensors of other kernels.
 
 use carbyne_ir::ast::visit::{Part, Walk, parts};
 use carbyne_ir::ast::{ExprKind, Module, Stmt, StmtKind};

@@ -1,5 +1,5 @@
-//! Extents that tiles do not divide, as strategies see them: rounded up, so that tiles divide them.
-//! The tensors stay what they are; tiles that reach over the end of a mode are bounded there.
+//! Rounds extents up so that tiles divide them, for the matching of strategies ([`variants`]). The
+//! tensors do not change; tiles that reach over the end of a mode are bounded there.
 
 use super::extents::{LONGEST, extents, extents_of, is_tiled};
 use super::params::{Enumerated, leaves};

@@ -1,4 +1,5 @@
-//! Values of a strategy's parameters: all that its conditions and the pins of the text allow.
+//! Enumerates the values of a strategy's parameters that its conditions and the pins of the text
+//! allow ([`enumerate`]), within a [`Budget`].
 
 use super::library::Theirs;
 use crate::numbers::{Numbers, eval};

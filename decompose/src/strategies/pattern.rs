@@ -1,7 +1,7 @@
-//! Matches what a spec computes against what strategies mean.
+//! Matches the computation of a spec with the meaning of a strategy ([`Pattern::find`]).
 //!
 //! A `means` block of a strategy is a pattern: its specs are found among the steps of a [`Graph`],
-//! and what lies between them belongs to the sub-specs that it uses without defining them. Such a
+//! and the steps between them belong to the sub-specs that it uses without defining them. Such a
 //! sub-spec stands for any chain of pointwise operations, and of Reductions within the tiles that
 //! it is given; one whose result has extent 1 where its operand has more stands for the Reduction
 //! along these modes. Names, the order of commutative operands and views of operands make no

@@ -1,4 +1,5 @@
-//! Where the tile is that a strategy's sub-spec is used on, and what lies there of other operands.
+//! [`Place`] says where the tile lies on which a strategy's sub-spec is used, and makes the views
+//! of other operands at that place.
 
 use super::graph::Source;
 use crate::numbers::{Numbers, eval};

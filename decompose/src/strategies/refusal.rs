@@ -1,4 +1,5 @@
-//! What is said where no strategy decomposes a kernel-level spec.
+//! Writes the error for a kernel-level spec that no strategy decomposes ([`Choosing::nothing`]),
+//! with reasons and help.
 
 use super::graph::{self, Opaque};
 use super::params::{self, Budget, Pins};

@@ -1,5 +1,5 @@
-//! Small programs to test a strategy: its meaning, with operations in place of its sub-specs, and
-//! sizes and parameters that its conditions allow.
+//! Writes small programs that test a strategy ([`Sample`]): its meaning, with operations in place
+//! of its sub-specs, and sizes and parameters that its conditions allow.
 
 use super::params::{self, Budget, Pins};
 use crate::numbers::Numbers;

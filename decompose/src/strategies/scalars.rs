@@ -1,4 +1,5 @@
-//! The scalar types in which the values of a chain are computed and kept.
+//! Decides in which scalar types the values of a chain are computed ([`computed`]) and kept
+//! ([`scalar_of`]).
 
 use super::graph::Graph;
 use carbyne_ir::scalar::Scalar;

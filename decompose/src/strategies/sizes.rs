@@ -1,10 +1,10 @@
-//! Numbers for symbols: near to what they usually are, such that all facts hold, and different
-//! wherever the symbols may be.
+//! Finds numbers for the symbols of a program ([`Sizes`]) that are near to their usual values,
+//! fulfill all facts, and differ wherever the symbols may.
 //!
 //! Ranges follow from facts that are linear in the symbols. Numbers are then chosen one symbol
-//! after the other; each narrows the ranges of the others, and where none is left, the one before
-//! takes the next. What is not linear is looked at when all of its symbols have numbers. Nothing
-//! here is random, and every search ends.
+//! after the other; each narrows the ranges of the others, and if no range is left for one, the
+//! symbol before takes its next number. A fact that is not linear is checked when all of its
+//! symbols have numbers. Nothing here is random, and every search ends.
 
 use carbyne_ir::diag::Diagnostic;
 use carbyne_ir::expr::{Dim, Node, VarId};

@@ -1,6 +1,7 @@
-//! Symbols, as strategies see them: numbers that stand for them, near to what they usually are and
-//! divided by no more than all of their values, so that matching and ranking are those of constant
-//! sizes. What is written of a strategy names the symbols again.
+//! Puts numbers in the places of a program's symbols for the strategies ([`Symbols`]), so that
+//! matching and ranking are those of constant sizes. The numbers are near to the usual values and
+//! divided by no more than all values of the symbol. The statements that a strategy writes name the
+//! symbols again.
 //!
 //! Invariant: no two extents of a module that may differ have the same number.
 

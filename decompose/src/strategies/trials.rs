@@ -1,4 +1,5 @@
-//! Layouts of instances are solved, those of the least bound first, while a bound beats the best.
+//! Solves the layouts of instances, those of the least bound first, while a bound beats the best
+//! ([`Trials`]).
 
 use super::larger;
 use super::params::Pins;

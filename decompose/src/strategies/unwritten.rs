@@ -1,4 +1,4 @@
-//! Why a chain cannot be written.
+//! [`Unwritten`] is the reason why a chain cannot be written.
 
 use carbyne_ir::ast::ReduceOp;
 

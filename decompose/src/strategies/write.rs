@@ -1,5 +1,9 @@
-//! From a strategy, what matches it and values of its parameters to the statements that take the
-//! place of a spec.
+//! Writes an instance of a strategy: the statements of a syntax tree that take the place of a
+//! kernel-level spec, as one kernel or several. [`Instance::write`] substitutes operands, types and
+//! numbers in the strategy's body, and renames what the module already uses. Each sub-spec of the
+//! match is replaced by the chain of operations that it stands for ([`super::chain`] writes these).
+//! Constants are folded. If the text states `<<<..>>>`, the instance must have that many blocks and
+//! threads, otherwise it is [`Refused`].
 
 use super::chain::{self, Chains};
 use super::extents::is_apart;

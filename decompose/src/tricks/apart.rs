@@ -1,12 +1,13 @@
-//! Warp groups that store what they hold without waiting for each other.
+//! Lets warp groups store their parts of a tile without waiting for each other ([`apply`]).
 //!
-//! Where a tile that leaves by the copy engine ([`super::stores`]) is staged by several warp
-//! groups, and each of them holds rows of its own, nobody but a group itself need have written its
-//! rows when they are sent: the group meets at a barrier of its own, and a thread of it asks for
-//! its boxes. So in a loop over tiles one group begins with the next tile while another still
-//! stores, and products of one hide what the other does besides.
+//! If a tile that leaves by the copy engine ([`super::stores`]) is staged by several warp groups,
+//! and each of them holds rows of its own, a group needs only its own rows when it sends them. So
+//! the group meets at a barrier of its own, and one of its threads asks for its boxes. In a loop
+//! over tiles one group can then begin with the next tile while another still stores, and the
+//! products of one hide the other work of the other.
 //!
-//! Which rows a group holds is known when layouts are; what is written before that is changed here.
+//! The rows of each group are known only when layouts are, so this rewrite changes the written
+//! module.
 
 use super::clusters::number;
 use super::consumers::{commits, waits_read};

@@ -1,7 +1,8 @@
-//! Kernels with `cluster=`: as many neighboring blocks form a cluster, `#blocks.tile([2])`.
+//! Divides the grid of a kernel with `cluster=` into clusters ([`apply`]): that many neighboring
+//! blocks form a cluster, `#blocks.tile([2])`.
 //!
-//! What the blocks of a cluster copy alike, loops with stages then copy once for all of them
-//! ([`super::bulk`]).
+//! Tiles that the blocks of a cluster copy alike are then copied once for all of them, in loops
+//! with stages ([`super::bulk`]).
 
 use crate::build::{both, define_threads};
 use crate::names::Names;

@@ -1,18 +1,18 @@
-//! Kernels with `consumers=`: a producer copies, and groups of threads consume what it has copied,
-//! in turn where there are several.
+//! Gives kernels with `consumers=` a producer that copies, and groups of threads that consume the
+//! copied tiles, in turn if there are several ([`apply`]).
 //!
 //! Until instructions, layouts and synchronization are known, such a kernel is that of one group,
-//! which copies for itself ([`super::bulk`]). Here its threads become the consumers: what copied in
-//! their loop goes, and a producer behind them has a loop of its own. Stages are handed over as
-//! before, by the mbarriers of the ring.
+//! which copies for itself ([`super::bulk`]). This rewrite makes its threads the consumers: the
+//! copies in their loop are removed, and a producer behind them gets a loop of its own. Stages are
+//! handed over as before, by the mbarriers of the ring.
 //!
 //! Two groups take the iterations of the loop over tiles in turn, so that one stores its tile while
 //! the other multiplies. A group multiplies when the other has issued its last product: `turn`.
-//! Both stage what they store at one place, which is free for a group when the copies of the other
+//! Both stage their results at one place, which is free for a group when the copies of the other
 //! have read it: `spare`.
 //!
-//! A group of warps that multiplies alone has all registers that a thread can have. Of more threads
-//! than that leaves room for, the producer is a group, too, and gives registers to the consumers.
+//! If one group of warps multiplies alone, its threads have all registers that a thread can have.
+//! With more groups, the producer is a warp group, too, and gives registers to the consumers.
 
 use super::bulk::write::{meeting, met};
 use super::roles::parted::{needed, operands};

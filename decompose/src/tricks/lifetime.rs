@@ -1,9 +1,9 @@
-//! Shared tensors that are used one after the other take the same place, where a multiprocessor
-//! then holds more blocks.
+//! Lets shared tensors that are used one after the other take one place, if a multiprocessor then
+//! holds more blocks ([`apply`]).
 //!
-//! A tensor lives from the first statement of the kernel's body that touches it to the last. Those
-//! of the outermost statements alone are looked at: inside of a loop another place costs a barrier
-//! in every iteration, this way one in a block. What a person placed (`reuses=`, `at=`) stays.
+//! A tensor lives from the first statement of the kernel's body that touches it to the last. Only
+//! outermost statements count: inside of a loop another place costs a barrier in every iteration,
+//! this way one in a block. A place that a user stated (`reuses=`, `at=`) stays.
 
 use crate::access::ops;
 use crate::order::tree::synchronizes;

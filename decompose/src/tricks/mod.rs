@@ -1,5 +1,6 @@
-//! Rewrites of modules. Each reads the module that the previous one has written, and keeps its
-//! meaning. `docs/plan.md` replaces them by choices, so this folder only shrinks.
+//! Rewrites modules of tile-level kernels. Each file reads the module that the previous one has
+//! written, and keeps its meaning. `docs/plan.md` replaces these rewrites by choices, so this
+//! folder only shrinks.
 //!
 //! [`pipeline`] writes loops with `stages=` as loops in which copies of later iterations run ahead,
 //! through rings of buffers. [`bulk`] does so by the copy engine, [`rotate`] lets bodies begin with

@@ -1,19 +1,20 @@
-//! Loops with `stages=S`: copies from global to shared memory run S - 1 iterations ahead of what
-//! reads them.
+//! Rewrites loops with `stages=S` so that copies from global to shared memory run S - 1 iterations
+//! ahead of their readers ([`apply`]).
 //!
 //! A tensor in shared memory that each iteration fills anew becomes a ring of S stages; iteration
 //! `i` uses stage `i % S`. The copies of the first S - 1 iterations stand before the loop, and an
 //! iteration issues the copies for the one that comes S - 1 later, where there is one: its stage
 //! was read last in the iteration before, so that one barrier at the beginning of an iteration
-//! orders both what it reads and what it overwrites. Of two stages the copies come first, so that
-//! they have all of the iteration; of more they come last, so that multiplying begins at once.
-//! Where the architecture has no asynchronous copy, what is on its way is on its way in registers:
-//! an iteration begins with loads and ends with stores.
+//! orders both the elements that it reads and those that it overwrites. With two stages the copies
+//! come first, so that they have all of the iteration; with more they come last, so that
+//! multiplying begins at once. If the architecture has no asynchronous copy, the elements wait in
+//! registers: an iteration begins with loads and ends with stores.
 //!
-//! A copy may run ahead if nothing in the loop writes what it reads, if all that fills its tensor
-//! are copies at the top level of the loop, before all that reads it, and if where it reads depends
-//! on the loop and on what is known before it alone. The law: the loop computes what it computed,
-//! in the same order but for the copies.
+//! A copy may run ahead under three conditions: nothing in the loop writes its source; all writers
+//! of its tensor are copies at the top level of the loop, before all its readers; and the place
+//! that it reads depends only on the loop and on values that are known before it.
+//!
+//! Law: the loop computes the same results, in the same order but for the copies.
 
 use super::turns::{count, modulo, plus, referred, staged, sum, times, turns};
 use super::waits::{self};

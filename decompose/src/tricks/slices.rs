@@ -1,13 +1,14 @@
-//! Unrolled loops with `stages=R`: what a slice multiplies is in registers R - 1 slices before.
+//! Rewrites unrolled loops with `stages=R` so that the operands of a slice are in registers R - 1
+//! slices before it multiplies.
 //!
 //! A tensor in registers that each slice fills anew from shared memory becomes R tensors; slice `j`
-//! uses number `j % R`, so that the loads of a slice and what reads those of the slice before have
-//! nothing in common, and are under way together. The loop is written out. Where it stands in a
-//! loop with stages of its own and loads from that one's rings, its last slices load the first of
-//! the next iteration: no iteration begins with waiting for shared memory, and the barrier between
+//! uses number `j % R`, so that the loads of a slice and the readers of the slice before have
+//! nothing in common, and are under way together. The loop is written out. If it stands in a loop
+//! with stages of its own and loads from that one's rings, its last slices load the first of the
+//! next iteration: no iteration begins with waiting for shared memory, and the barrier between
 //! iterations stands before the last slices, while there is something left to compute. That needs a
 //! number of slices that R divides, as a slice must use the same tensors in every iteration. The
-//! last iteration loads what nobody reads, from a stage that was filled before.
+//! loads of the last iteration are read by nothing; they come from a stage that was filled before.
 
 use super::pipeline::{MANY, Parts, Stages, copied};
 use super::turns::{plus, referred};

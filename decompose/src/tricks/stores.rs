@@ -1,12 +1,12 @@
-//! Tiles that leave shared memory by the copy engine.
+//! Rewrites kernels so that tiles leave shared memory by the copy engine ([`apply`]).
 //!
-//! A kernel whose loops have their rings filled box by box ([`super::bulk`]) sends what it has
-//! staged in shared memory away so, too: threads pass what they wrote to the asynchronous proxy,
-//! and one elected thread asks for the boxes and stays until they have been read. The staged tile
-//! takes the place of a ring that nobody needs any more, where a multiprocessor then holds more
-//! blocks; where none is free it is staged part by part, as few as let a multiprocessor hold as
-//! many blocks as it can. In a loop that thread stays before the tile is written again: the next
-//! iteration begins meanwhile.
+//! This applies to kernels whose loops have their rings filled box by box ([`super::bulk`]) and
+//! that stage results in shared memory. Threads pass the tile that they wrote to the asynchronous
+//! proxy, and one elected thread asks for the boxes and stays until they have been read. The staged
+//! tile takes the place of a ring that nothing needs any more, if a multiprocessor then holds more
+//! blocks. If no ring is free, it is staged part by part, in as few parts as let a multiprocessor
+//! hold as many blocks as it can. In a loop that thread stays before the tile is written again: the
+//! next iteration begins meanwhile.
 
 use super::bulk::boxes::{Boxes, Known, mapped};
 use super::bulk::{is_once, written};

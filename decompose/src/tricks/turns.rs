@@ -1,4 +1,6 @@
-//! What loops with stages are written with: turns, stages of rings, names.
+//! Writes small expressions for loops with stages: iterations counted from the first one
+//! ([`turns`]), stages of rings ([`staged`]), sums and products. It also lists the names that
+//! statements define and refer to.
 
 use carbyne_ir::ast::visit::{Of, Part, Walk, parts};
 use carbyne_ir::ast::*;

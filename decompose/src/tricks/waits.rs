@@ -1,4 +1,5 @@
-//! Why a loop with `stages=`, or a copy in it, does not run ahead, and what people can do about it.
+//! Warns about loops with `stages=` in which nothing runs ahead ([`nothing`]), and about single
+//! copies that wait ([`some`]), and says what a user can do about it.
 
 use crate::access::staged_loops::{Waiting, Why};
 use carbyne_ir::ast::Stmt;

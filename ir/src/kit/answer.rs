@@ -1,5 +1,5 @@
-//! [`Answer`]: the answer of a layout library under test to one operation: a result, a refusal of
-//! the operands, or that the library does not have the operation (for such operands).
+//! [`Answer`] is what a layout library under test answers to one operation: a result, a refusal of
+//! the operands, or that the library does not have the operation, at least not for such operands.
 
 use std::fmt;
 

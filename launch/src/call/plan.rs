@@ -1,7 +1,9 @@
-//! The prepared launches of a call, for tensors with certain types, shapes and strides. Only
-//! addresses and numbers are still open. [`Plan::check`] checks that addresses are aligned and that
-//! written tensors share no memory with others, and [`Plan::launch`] fills the addresses in and
-//! encodes tensor maps.
+//! [`Plan`] holds the prepared launches of a call, for tensors with certain types, shapes and
+//! strides. Only the addresses of tensors and the values of numbers are still open. The plan states
+//! which results and how much workspace the caller must allocate. [`Plan::check`] checks that
+//! addresses are aligned and that written tensors share no memory with others. [`Plan::launch`]
+//! fills in addresses and numbers; functions that the caller passes encode tensor maps and launch
+//! the kernels. Encoded maps are kept for later calls.
 
 use crate::{Fallible, Launch, MapValues, refused};
 use carbyne_codegen::Element;

@@ -1,5 +1,5 @@
-//! The reasons why a file or a list of numbers is not an array for a tensor: for example, the file
-//! holds f64 and the tensor f16.
+//! Defines [`ArrayError`], the reasons why a file or a list of numbers is not an array for a
+//! tensor: for example, the file holds f64 and the tensor f16.
 
 use carbyne_ir::scalar::Scalar;
 use thiserror::Error;

@@ -1,5 +1,6 @@
-//! Meanings of several steps: the chains of `means` blocks, such as `%e = exp(%X)` and then
-//! `%Y = %e / sum(%e, axis=1)`. The meaning of a single spec is a chain of one step.
+//! Evaluates meanings of several steps ([`Chain`]): the chains of `means` blocks, such as
+//! `%e = exp(%X)` and then `%Y = %e / sum(%e, axis=1)`. The meaning of a single spec is a chain of
+//! one step.
 //!
 //! A chain is evaluated in binary64 on a [`Region`] of an output. Each step is evaluated only on
 //! the elements that later steps need: for a tile of the output of an attention, only the scores of

@@ -1,7 +1,7 @@
-//! Regions: the parts of tensors on which a meaning is evaluated. A region is the product of a set
-//! of indices for each mode. Tiles, rows, and intersections of selected rows and columns are
-//! regions. To compare a part of an output, only what it needs is computed. [`cover`] finds few
-//! regions that contain given elements.
+//! Defines [`Region`], the part of a tensor on which a meaning is evaluated. A region is the
+//! product of a set of indices for each mode. Tiles, rows, and intersections of selected rows and
+//! columns are regions. To compare a part of an output, only the elements that it needs are
+//! computed. [`cover`] finds few regions that contain given elements.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Converged sets: threads of a block that execute a statement together under one active mask. The
-//! simulator advances such sets instead of single threads.
+//! Defines [`ConvergedSet`]: threads of a block that execute a statement together under one active
+//! mask. The simulator advances such sets instead of single threads; `schedule.rs` chooses the next
+//! one.
 //!
 //! A block begins as one converged set. Where control flow diverges and a statement inside may
 //! wait, complete warps separate. Two sets that reach one position of one iteration reconverge. The

@@ -1,8 +1,13 @@
-//! Draws random schedules: which converged set runs next, where warps diverge, when bulk copies
-//! arrive, and which lane `.elect()` selects. A program that is correct only under the order of the
-//! text may fail under them.
+//! Provides the random numbers of random schedules ([`Dice`]), and two of their uses. Before a
+//! statement of a converged set (threads that execute together), some of its warps may fall behind,
+//! or a bulk copy may arrive early. `schedule.rs` draws which set runs next. A program that is
+//! correct only under the order of the text may fail under random schedules.
 //!
-//! Invariant: a schedule depends on the seed and the cluster's first block only.
+//! [`elected_lane`] chooses the lane of `.elect()`: the last one without a random schedule, and
+//! never the first one.
+//!
+//! Invariant: a schedule depends on the seed and the cluster's first block only; the elected lane
+//! depends on the seed only.
 
 use super::Runner;
 use super::converged::ConvergedSet;
@@ -48,7 +53,6 @@ impl<'k> Runner<'k> {
                 && let Some(mut other) = set.part(warps & !kept)
             {
                 // `put` would reconverge the set at once, so it goes to the list directly.
-                //
                 other.loops.clone_from(&self.env.loops);
                 self.converged.push(other);
             }

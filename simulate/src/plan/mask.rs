@@ -1,5 +1,5 @@
-//! Sets of threads of a block, one bit for each thread. The threads that execute a statement
-//! together are such a set.
+//! Defines [`Mask`], a set of threads of a block with one bit for each thread. The threads that
+//! execute a statement together are such a set.
 
 /// A set of threads of a block: the lanes of up to 32 warps, one bit each.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

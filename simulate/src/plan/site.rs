@@ -1,5 +1,6 @@
-//! Defines sites, the positions of statements in the text, by which errors and counts name a
-//! statement. It also defines [`Source`], a read operand of a spec: a view or a literal.
+//! Defines small types of the plan. [`Site`] is the line and span of a statement, by which errors
+//! and counts name it. [`Source`] is a read operand of a spec: a view, or a literal with its exact
+//! and its rounded value. [`Checked`] is a result that may be an error of the program.
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::span::Span;

@@ -1,4 +1,4 @@
-//! Two accesses of one granule that conflict.
+//! Defines [`Clash`], an earlier access of a granule that conflicts with a new one.
 
 /// An earlier access that conflicts with a new one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! Global memory as a block sees it: the caller's tensors before the kernel, and the block's own
-//! writes. In buffers that the kernel writes, it also records the block's accesses, to detect races
-//! within the block here and races between blocks in [`crate::grid`].
+//! Stores global memory as a block sees it: the caller's tensors before the kernel, and the block's
+//! own writes. In buffers that the kernel writes, it also records the block's accesses, to detect
+//! races within the block here and races between blocks in [`crate::grid`].
 //!
 //! Blocks do not see each other's writes, because nothing orders blocks. Memory is stored in pages
 //! of [`PAGE`] elements, and inputs are generated when they are read, so large problems need little

@@ -1,6 +1,6 @@
-//! Queues of groups of asynchronous work: each thread has one for `cp.async` and one for bulk
-//! copies out of shared memory, and each warp one for `wgmma`. A commit closes a group; a wait
-//! returns when at most a given number of groups remain.
+//! Queues groups of asynchronous work: each thread has one queue for `cp.async` and one for bulk
+//! copies out of shared memory, and each warp has one for `wgmma`. A commit closes the open group.
+//! A wait takes the oldest groups until at most a given number remain.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! The state of a block while it runs: registers, shared memory, global memory, mbarriers, and the
-//! asynchronous copies and MatMuls that are not complete.
+//! Holds the state of a block while it runs ([`Block`]): registers, shared memory, global memory,
+//! mbarriers, and the asynchronous copies and MatMuls that are not complete.
 //!
 //! Statements are executed one after the other, and each reads the writes of earlier ones. This is
 //! one of many orders; [`race`] checks that the order does not matter. A conflicting access that is

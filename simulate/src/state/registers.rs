@@ -1,4 +1,5 @@
-//! The registers of a block: every thread has its own copy of a register buffer.
+//! Stores the registers of a block ([`Registers`]): every thread has its own copy of a register
+//! buffer.
 //!
 //! Asynchronous MatMuls (`wgmma`) read and write registers until a wait. `register_use` has the
 //! rules for other accesses to these registers. In a kernel with such MatMuls, every register

@@ -1,4 +1,5 @@
-//! The shared memory of a block: its bytes, their states, and the accesses to them.
+//! Stores the shared memory of a block ([`Shared`]): its bytes and their states. All accesses to it
+//! are checked here.
 //!
 //! A byte is undefined, defined, *pending* (the destination of an asynchronous copy without a
 //! completed wait), or part of an mbarrier. Pending bytes may be neither read nor written. Scalars

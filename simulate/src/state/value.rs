@@ -1,5 +1,6 @@
-//! Elements as the simulator keeps them: the stored bits and the *shadow*. With the shadow, a wrong
-//! algorithm can be told from rounding. [`Value`] is one element, [`Tile`] a sequence of elements.
+//! Represents elements as the simulator keeps them: the stored bits and the *shadow*. With the
+//! shadow, a wrong algorithm can be told from rounding. [`Value`] is one element, [`Tile`] a
+//! sequence of elements.
 //!
 //! The shadow is the element without rounding to its type: every operation computes the shadow of
 //! its result from the shadows of its operands, in binary64. A cast between floats rounds the

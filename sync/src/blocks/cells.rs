@@ -1,6 +1,6 @@
-//! Data types of the walk over blocks. For each granule (unit of tracked memory) of global memory,
-//! [`Touched`] holds the last block that accessed it, and the last accesses by threads of the
-//! current block. A [`Meeting`] is two accesses that conflict.
+//! Defines the data of the walk over blocks. For each granule (unit of tracked memory) of global
+//! memory, [`Touched`] holds the last block that accessed it, and the last accesses by threads of
+//! the current block. A [`Meeting`] is two accesses that conflict.
 
 use crate::memory::Does;
 use crate::pages::Pages;

@@ -1,6 +1,6 @@
-//! The reasons why the checker cannot follow an access, for example an unknown size, an open
-//! layout, or an atom that the architecture does not have. The report shows them, and the order of
-//! the access stays undecided, which is a warning.
+//! Defines [`Obstacle`], the reasons why the checker cannot follow an access, for example an
+//! unknown size, an open layout, or an atom that the architecture does not have. The report shows
+//! them, and the order of the access stays undecided, which is a warning.
 
 use std::fmt::{self, Display, Formatter};
 

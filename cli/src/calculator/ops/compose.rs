@@ -1,5 +1,5 @@
-//! Calculator operations on layouts as functions: composition, inverses, complement, null space.
-//! `solve` and `unify` find a layout from equations between layouts.
+//! Implements calculator operations on layouts as functions: composition, inverses, complement,
+//! null space. `solve` and `unify` find a layout from equations between layouts.
 //!
 //! Invariant: an answer is exactly the function in the operation's description; otherwise the
 //! operation fails.

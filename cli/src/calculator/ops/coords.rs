@@ -1,6 +1,6 @@
-//! Calculator operations that evaluate a layout: the offset of a coordinate, the coordinate of an
-//! index, lists of all offsets. Others take the modes that a coordinate leaves open (`slice`) or
-//! fixes (`dice`), or give a layout another shape.
+//! Implements calculator operations that evaluate a layout: the offset of a coordinate, the
+//! coordinate of an index, lists of all offsets. Others take the modes that a coordinate leaves
+//! open (`slice`) or fixes (`dice`), or give a layout another shape.
 //!
 //! Invariant: no list has more than [`MAX_VALUES`] offsets, and the number of offsets times the
 //! number of leaves is at most [`MAX_STEPS`], so that a large layout neither hangs nor fills the

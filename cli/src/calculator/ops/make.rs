@@ -1,6 +1,6 @@
-//! Calculator operations that make layouts from shapes and from other layouts: compact layouts in
-//! an order of modes, modes side by side, a block repeated to a shape. `swizzle` applies a swizzle
-//! to one offset.
+//! Implements calculator operations that make layouts from shapes and from other layouts: compact
+//! layouts in an order of modes, modes side by side, a block repeated to a shape. `swizzle` applies
+//! a swizzle to one offset.
 
 use crate::calculator::fault::Fault;
 use crate::calculator::operation::{Args, Operation, Param, op};

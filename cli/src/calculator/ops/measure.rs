@@ -1,5 +1,6 @@
-//! Calculator operations that return properties of a layout: its size, rank, depth, shape, strides
-//! and alignment, whether it is injective, and whether two layouts are equal as functions.
+//! Implements calculator operations that return properties of a layout: its size, rank, depth,
+//! shape, strides and alignment, whether it is injective, and whether two layouts are equal as
+//! functions.
 //!
 //! Invariant: the operations here only inspect layouts.
 

@@ -1,5 +1,5 @@
-//! The table of the calculator's operations. A row has the name, the operands, a description, an
-//! example with its result, and the function that computes the result.
+//! Collects the table of the calculator's operations ([`all`]). A row has the name, the operands, a
+//! description, an example with its result, and the function that computes the result.
 //!
 //! Each family of operations has its own file. To add an operation, add a row. The output of
 //! `--list`, the page `docs/layout.md`, error messages and tests are made from the table.

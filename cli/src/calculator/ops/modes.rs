@@ -1,4 +1,4 @@
-//! Calculator operations that select, replace, group and merge modes of a layout.
+//! Implements calculator operations that select, replace, group and merge modes of a layout.
 //!
 //! Invariant: a coordinate of the modes that an operation keeps has the same offset as before.
 

@@ -1,5 +1,5 @@
-//! Calculator operations that divide a layout into tiles, or repeat a layout as a tile (products),
-//! and thread-value layouts of a tile from layouts of threads and of values.
+//! Implements calculator operations that divide a layout into tiles, or repeat a layout as a tile
+//! (products), and thread-value layouts of a tile from layouts of threads and of values.
 //!
 //! Invariant: a tiler in brackets, `[4, 8]`, has an entry for each mode; a layout as the tiler
 //! divides the whole as a one-dimensional function.

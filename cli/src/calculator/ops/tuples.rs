@@ -1,5 +1,5 @@
-//! Calculator operations on numbers and on tuples of integers, such as shapes without strides:
-//! products, quotients, compact strides, and the relations of two shapes (`compatible`,
+//! Implements calculator operations on numbers and on tuples of integers, such as shapes without
+//! strides: products, quotients, compact strides, and the relations of two shapes (`compatible`,
 //! `congruent`). Only `domain_distribute` makes a layout.
 //!
 //! Invariant: operations that need an order of modes take the first mode as the fastest, unless

@@ -1,5 +1,5 @@
-//! Calculator operations for vectorized copies: the elements that are consecutive in two layouts,
-//! and the layout over elements of another width.
+//! Implements calculator operations for vectorized copies: the elements that are consecutive in two
+//! layouts, and the layout over elements of another width.
 //!
 //! Invariant: the layout library refuses widths and factors below 1, and those that do not divide
 //! the layout.

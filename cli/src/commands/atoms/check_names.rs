@@ -4,7 +4,7 @@ use crate::args::ChosenAtoms;
 use crate::failure::{Failure, Outcome};
 use carbyne_atoms::{Arch, AtomTable};
 
-/// Checks that these architectures have all chosen atoms.
+/// Checks that each chosen atom exists for one of these architectures.
 pub(super) fn check_chosen(chosen: &ChosenAtoms, archs: &[Arch]) -> Outcome {
     let tables: Vec<AtomTable> = archs.iter().map(|a| AtomTable::new(*a)).collect();
     match chosen.names.iter().find(|name| !tables.iter().any(|t| t.get(name).is_some())) {

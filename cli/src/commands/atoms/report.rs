@@ -1,4 +1,4 @@
-//! The report of `carbyne atoms verify`, as text, JSON and Markdown: for which atoms the GPU
+//! Writes the report of `carbyne atoms verify`, as text, JSON and Markdown: for which atoms the GPU
 //! gave the results of the simulator, for which it did not, and which were only compiled or not
 //! executed.
 

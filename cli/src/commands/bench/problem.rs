@@ -1,5 +1,5 @@
-//! The matrix products that `bench` measures: their sizes and types, their texts for carbyne, and
-//! the allowed distance between the results of carbyne and of cuBLAS.
+//! Defines the matrix products that `bench` measures ([`Problem`]): their sizes and types, their
+//! texts for carbyne, and the allowed distance between the results of carbyne and of cuBLAS.
 
 use crate::args::{BenchGemm, Factors, Following, Majors, Size, Sums};
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! The report of `carbyne bench gemm`, as text, JSON and Markdown.
+//! Writes the report of `carbyne bench gemm`, as text, JSON and Markdown.
 
 use super::measurement::{Measured, OursMeasured};
 use super::problem::Problem;

@@ -1,4 +1,5 @@
-//! Functions that several commands, such as `bench` and `tune`, use to measure kernels on a GPU.
+//! Provides functions by which several commands, such as `bench` and `tune`, measure kernels on a
+//! GPU.
 //!
 //! - `build`: decomposes and compiles texts.
 //! - `memory`: allocates tensors on the GPU, and loads kernels.

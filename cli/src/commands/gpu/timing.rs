@@ -1,6 +1,8 @@
-//! Times several kernels, and computes the ratios of their times. Kernels are launched in turns, so
-//! that changes of the clock and of the temperature affect all of them. On request each is also
-//! timed alone, without a pause.
+//! Times several kernels, and computes the ratios of their times. A turn launches each kernel once,
+//! in random order, so that changes of the clock and of the temperature affect all of them
+//! ([`Clock::burst`]). On request, each kernel is also launched alone for some seconds, where only
+//! the second half of the launches counts ([`Clock::sustained`]). A [`Ratio`] holds the ratio of
+//! the medians and the quartiles of the ratios within each turn.
 
 use carbyne_launch::{Buffer, Fallible, Gpu, Timing, Work};
 use rand::SeedableRng;

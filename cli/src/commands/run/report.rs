@@ -1,5 +1,5 @@
-//! The report of `carbyne run` about a kernel: the comparison of its results, its times and its
-//! rates.
+//! Writes the report of `carbyne run` about a kernel: the comparison of its results, its times and
+//! its rates.
 
 use crate::args::MessageFormat;
 use carbyne_atoms::AtomTable;

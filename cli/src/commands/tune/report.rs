@@ -1,5 +1,5 @@
-//! The report of `carbyne tune` about a kernel-level spec: one line per candidate, the fastest
-//! first.
+//! Writes the report of `carbyne tune` about a kernel-level spec: one line per candidate, the
+//! fastest first.
 
 use super::measurement::Candidate;
 use crate::sanitize::sanitize;

@@ -1,5 +1,5 @@
-//! The short answer of `explain FILE`: the chosen strategies, the instruction of each leaf, the
-//! reason why a copy is not wider, and the estimated cycles.
+//! Writes the short answer of `explain FILE`: the chosen strategies, the instruction of each leaf,
+//! the reason why a copy is not wider, and the estimated cycles.
 
 use super::super::strategy_ranking;
 use super::common::{conflicts, head, width};

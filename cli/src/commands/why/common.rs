@@ -1,5 +1,5 @@
-//! Lines that both the long and the short answer of `explain FILE` contain, such as warnings and
-//! bank conflicts.
+//! Writes lines that both the long and the short answer of `explain FILE` contain, such as warnings
+//! and bank conflicts.
 
 use crate::sanitize::sanitize;
 use carbyne_decompose::Wavefronts;

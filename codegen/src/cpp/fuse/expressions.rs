@@ -1,5 +1,5 @@
-//! Operations on C++ expressions that the fusion of loops needs: substitution of the loop variable,
-//! folding of constants, and the names that statements use.
+//! Transforms C++ expressions for the fusion of loops: it substitutes the loop variable, folds
+//! constants, and lists the names that statements use.
 
 use super::accesses::value;
 use crate::cpp::ast::{Binary, Declare, Expr, Piece, Stmt, StmtKind, Word};

@@ -1,4 +1,4 @@
-//! The headers and C++ helper functions that the host functions need, such as a function that
+//! Holds the headers and C++ helper functions that the host functions need, such as a function that
 //! encodes a tensor map. Their text depends at most on whether a kernel has tensor maps.
 
 use crate::cpp::ast::Item;

@@ -1,5 +1,5 @@
-//! The state and the pieces of C++ that all host functions share: the names of the caller's
-//! tensors, and of sizes.
+//! Defines [`Printer`], the state that all host functions share while they are printed (the names
+//! of the caller's tensors, and of sizes), and small pieces of C++ that they have in common.
 
 use crate::cpp::ast::{Expr, Function, Item, Piece, Stmt, StmtKind, Type, Word};
 use crate::index::Indices;

@@ -1,4 +1,4 @@
-//! The search against an enumeration of all starts.
+//! Compares the search with an enumeration of all starts, on small random problems.
 
 use crate::schedule::modulo::{Proof, Schedule};
 use crate::schedule::problem::{Kind, Operation, Problem, Use};

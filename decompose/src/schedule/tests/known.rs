@@ -1,4 +1,4 @@
-//! Loops whose schedules are known.
+//! Tests the search on problems whose schedules are known.
 
 use crate::schedule::modulo::{Proof, Wait};
 use crate::schedule::problem::{Operation, Problem, Use};

@@ -1,4 +1,4 @@
-//! Loops of texts.
+//! Tests the schedules of loops that are written as text.
 
 use crate::schedule::modulo::Proof;
 use crate::schedule::report::{LoopSchedule, Steady, schedules};

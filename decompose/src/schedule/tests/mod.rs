@@ -1,4 +1,4 @@
-//! The search against brute force, and loops whose schedules are known.
+//! Tests modulo schedules: the search against brute force, and loops whose schedules are known.
 
 mod brute;
 mod known;

@@ -1,4 +1,4 @@
-//! Loops of twenty operations are solved to a proved optimum in few nodes.
+//! Tests that loops of twenty operations are solved to a proved optimum in few nodes.
 
 use crate::schedule::modulo::Proof;
 use crate::schedule::problem::{Operation, Problem, Use};

@@ -1,8 +1,8 @@
-//! Values with elements around those that they have: `.pad([1,1], [1,1], -inf)` of a `means` block.
+//! Adds elements around values of a graph: `.pad([1,1], [1,1], -inf)` of a `means` block.
 //!
-//! A padded operand is a view, whose elements outside are read as zeros. A padded result, computed
-//! element by element, is made by its steps on such views. Where elements outside become another
-//! number than the one that is asked for, that is chosen by coordinates.
+//! A padded operand is a view, whose elements outside are read as zeros. A padded result that is
+//! computed element by element is made by its steps on such views. If the elements outside then
+//! have another number than the requested one, a selection by coordinates replaces them.
 
 use super::Around;
 use super::{Builder, Input, MOST_SEEN, Source, Step, Value};

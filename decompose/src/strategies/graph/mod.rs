@@ -1,5 +1,5 @@
-//! The computation of a kernel-level spec as a graph: values, and the steps from operands to
-//! outputs. Strategies are matched against the graph.
+//! [`Graph`] is the computation of a kernel-level spec: values, and the steps from operands to
+//! outputs. Strategies are matched against it.
 //!
 //! A view of an operand is also an operand. [`Graph::sliced`] removes the modes that every step
 //! treats element by element; they become modes of the grid. [`Graph::joined`] merges modes that

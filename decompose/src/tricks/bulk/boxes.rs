@@ -1,5 +1,5 @@
-//! Boxes: how tiles of global memory lie in shared memory, and what views of them tensor maps are
-//! accessed by.
+//! Computes boxes ([`Boxes`]): how tiles of global memory lie in shared memory, and the views of
+//! them by which tensor maps are accessed.
 
 use crate::access::ops;
 use crate::build::{counted, when};

@@ -1,10 +1,11 @@
-//! Loops with `stages=` whose copies the copy engine makes, box by box, and whose tiles `wgmma`
-//! reads where they lie.
+//! Rewrites loops with `stages=` so that the copy engine copies box by box, and `wgmma` reads the
+//! tiles where they lie ([`apply`]).
 //!
-//! One elected thread of the block asks for the boxes of an iteration; an mbarrier for each stage,
-//! `full`, counts their bytes, another, `empty`, the warps that have read the stage. So no thread
-//! copies, and no barrier of the block stands in the loop. Nobody but instructions that take
-//! descriptors reads the rings: these say how tiles lie, and boxes are written so.
+//! One elected thread of the block asks for the boxes of an iteration. Each stage has an mbarrier
+//! `full`, which counts their bytes, and an mbarrier `empty`, which counts the warps that have read
+//! the stage. So no thread copies, and no barrier of the block stands in the loop. Only
+//! instructions that take descriptors read the rings: descriptors state how tiles lie, and boxes
+//! are written in that layout.
 //!
 //! A MatMul that ends an iteration is left under way while the next one begins, if the [modulo
 //! schedule](crate::schedule) of the loop issues the next one before it is done: it has read its
@@ -12,10 +13,11 @@
 //! stage that is then free are S - 1 iterations ahead. Otherwise an iteration has read its stage at
 //! its end, and copies are S iterations ahead.
 //!
-//! Where the loop stands in another, in which nothing else has stages, the ring runs on from one of
-//! its iterations to the next: the stages of the next one are filled while this one ends.
+//! If the loop stands in another, in which nothing else has stages, the ring runs on from one
+//! iteration of the outer loop to the next: the stages of the next one are filled while this one
+//! ends.
 //!
-//! What is in the way of this leaves the loop to [`super::pipeline`].
+//! Loops for which this is impossible are left to [`super::pipeline`].
 
 pub(crate) mod boxes;
 mod rings;

@@ -1,4 +1,5 @@
-//! Loops whose copies are boxes, and their rings.
+//! Defines the data of a loop whose copies are boxes ([`Bulk`]): its rings, the loop around it, and
+//! its cluster.
 
 use super::boxes::Boxes;
 use carbyne_ir::ast::NodeKey;

@@ -1,4 +1,4 @@
-//! What the blocks of a cluster copy alike.
+//! Finds the tiles that several blocks of a cluster copy alike ([`Shares`]).
 
 use super::rings::Outer;
 use crate::access::increments::{Drift, drift};

@@ -1,4 +1,4 @@
-//! What is written in the places of loops whose copies are boxes.
+//! Writes loops whose copies are boxes in the places of the original loops ([`Write`]).
 
 use super::boxes::{Known, mapped};
 use super::rings::{Bulk, Cluster, Ring};

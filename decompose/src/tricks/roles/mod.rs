@@ -1,22 +1,23 @@
-//! Loops with `stages=` in which roles share the work: other threads fill stages than use them.
+//! Divides loops with `stages=` among roles, if other threads fill stages than use them
+//! ([`apply`]).
 //!
-//! Such a loop becomes a loop for each role, in its order of the statements. What some roles write
-//! and others read is a ring of stages, which stands before the loops with two mbarriers a stage. A
-//! stage is full when the threads that fill it have arrived, by themselves or, where they copy
-//! asynchronously, by their copies; it is empty when of each warp that reads it one thread has,
-//! behind a barrier of the warp. Who fills waits for it to be empty, who reads for it to be full,
-//! so that each role is ahead of the others as far as the ring goes, and no barrier of the block
-//! stands in a loop.
+//! Such a loop becomes a loop for each role, in its order of the statements. A tensor that some
+//! roles write and others read is a ring of stages, which stands before the loops with two
+//! mbarriers a stage. A stage is full when the threads that fill it have arrived, by themselves or,
+//! if they copy asynchronously, by their copies. It is empty when one thread of each warp that
+//! reads it has arrived, behind a barrier of the warp. The threads that fill wait for it to be
+//! empty, those that read wait for it to be full, so that each role is ahead of the others as far
+//! as the ring goes, and no barrier of the block stands in a loop.
 //!
-//! No wait is without end: what a statement waits for happens before it where the loop is executed
-//! in its order, in the same iteration or as many earlier as the ring has stages.
+//! No wait is without end: the event that a statement waits for happens before it where the loop is
+//! executed in its order, in the same iteration or as many earlier as the ring has stages.
 //!
 //! Whether copies are asynchronous is known when instructions are chosen: the planner of
-//! synchronization then says what arrivals are, and how many ([`crate::plan::sync::Sync`]). Until
-//! then the text is that of asynchronous copies.
+//! synchronization then states the kind and the number of arrivals ([`crate::plan::sync::Sync`]).
+//! Until then the text is that of asynchronous copies.
 //!
-//! Where the architecture has no mbarriers, or something is in the way, the loop stays one: the
-//! roles advance together, by barriers of the block, and a warning says why.
+//! If the architecture has no mbarriers, or something is in the way, the loop stays one: the roles
+//! advance together, by barriers of the block, and a warning says why.
 
 pub(crate) mod parted;
 mod uses;

@@ -1,4 +1,4 @@
-//! Writes a staged loop as a loop for each of its roles.
+//! Writes a staged loop as a loop for each of its roles ([`written`]).
 
 use super::uses::{Kept, Ring, Role, Split};
 use crate::access::ops::WARP;

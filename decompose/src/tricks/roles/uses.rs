@@ -1,4 +1,5 @@
-//! Which threads execute what in a staged loop, and what they hand to each other.
+//! Finds the roles of a staged loop ([`Split`]): which threads execute which statements, and which
+//! tensors they hand to each other.
 
 use crate::access::ops;
 use crate::access::sum::depends;

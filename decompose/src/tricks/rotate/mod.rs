@@ -1,19 +1,19 @@
-//! Loops with `stages=` in which the next product is issued before threads are done with the last
-//! one.
+//! Rewrites loops with `stages=` so that the next product is issued before threads are done with
+//! the last one ([`apply`]).
 //!
-//! Where a body multiplies, computes with what comes out, and multiplies again, as attention does,
-//! its threads wait for the units that multiply, and these for threads. Software pipelining
-//! overlaps iterations: the body executes the first operations of the next iteration, a product
-//! among them, and the rest of its own. The [modulo schedule](crate::schedule) of the loop says
-//! which operations these are, and in which order a body issues them ([`order`]). Copies to shared
-//! memory stay with what reads them: they run ahead by rings of their own ([`super::bulk`]).
+//! If a body multiplies, computes with the results, and multiplies again, as attention does, its
+//! threads wait for the units that multiply, and these for threads. Software pipelining overlaps
+//! iterations: the body executes the first operations of the next iteration, a product among them,
+//! and the rest of its own. The [modulo schedule](crate::schedule) of the loop says which
+//! operations these are, and in which order a body issues them ([`order`]). Copies to shared memory
+//! stay with their readers: they run ahead by rings of their own ([`super::bulk`]).
 //!
 //! A prologue executes the first operations of the first iteration; those of the one behind the
-//! last are executed with the coordinates of the last, and nobody reads what comes of it. Tensors
+//! last are executed with the coordinates of the last, and nothing reads their results. Tensors
 //! that are handed over from body to body are declared before the loop. They are no more than there
 //! were: the schedule has each iteration write them when the one before it has read them.
 //!
-//! It is done for loops that the copy engine fills, of which nothing is known to be in the way.
+//! It is done for loops that the copy engine fills, unless something is known to be in the way.
 
 mod order;
 #[cfg(test)]

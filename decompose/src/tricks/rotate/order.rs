@@ -1,14 +1,14 @@
-//! The order of operations that a modulo schedule gives a loop, where one of its products is to be
-//! under way while operations of another iteration are executed.
+//! Derives the order of a loop's operations from a modulo schedule ([`Order`]), for loops in which
+//! a product is to be under way while operations of another iteration are executed.
 //!
 //! An iteration has two stages. The loop's body executes the first one, which begins with the
 //! product, of the next iteration, and the second one of its own: each operation at σ mod II. At
 //! the end of the body all products are done, so that none is in flight where the loop begins anew:
 //! `ptxas` does not follow accumulators around a loop that others read.
 //!
-//! Of all schedules of the least initiation interval that one is taken in which products have the
-//! most cycles until they are awaited: how long they take where blocks share a multiprocessor is
-//! not known.
+//! Among all schedules of the least initiation interval, the one is taken in which products have
+//! the most cycles until they are awaited: how long they take where blocks share a multiprocessor
+//! is not known.
 
 use crate::schedule::Find;
 use crate::schedule::problem::{Dependence, Kind, Problem};

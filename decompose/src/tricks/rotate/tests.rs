@@ -1,4 +1,4 @@
-//! Loops with two products.
+//! Tests the rewrite of loops with two products.
 
 use super::apply;
 use crate::names::Names;

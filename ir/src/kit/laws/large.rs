@@ -1,10 +1,11 @@
-//! Laws of layouts whose sizes and indices exceed 32 bits, which find overflows. They are checked
-//! at selected coordinates.
+//! Checks laws of layouts whose sizes and indices exceed 32 bits, to find overflows. They are
+//! checked at selected coordinates.
 //!
 //! Invariant: nothing is enumerated. The index at a coordinate is computed digit by digit in 128
 //! bits ([`Plain::index`]), and the expected index is computed from the operands in the same way.
-//! Invariant: the coordinates follow from the size alone, so failures are reproducible: the ends of
-//! every leaf, the neighbors of 2^31, 2^32 and 2^53, and some spread over the whole range.
+//! Invariant: the coordinates follow from the extents of the layout's leaves alone, so failures are
+//! reproducible. They are the ends of every leaf, the neighbors of 2^31, 2^32 and 2^53, and some
+//! spread over the whole range.
 
 use crate::kit::error::{Case, LawResult, Stop, judge};
 use crate::kit::like::LayoutLike;

@@ -1,5 +1,5 @@
-//! Prints expressions over tensors with as few parentheses as possible. Lines may break after
-//! operators and commas.
+//! Prints expressions over tensors ([`TensorExpr`]), such as the formulas of a `means` block, with
+//! as few parentheses as possible. Lines may break after operators and commas.
 
 use super::expr::expr_within;
 use super::tensor::{attribute, view};

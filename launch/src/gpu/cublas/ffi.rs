@@ -1,5 +1,5 @@
-//! Declares the functions of cuBLAS that this crate calls. They are looked up when the libraries
-//! are opened.
+//! Declares the functions of cuBLAS and cuBLASLt that this crate calls. They are looked up when the
+//! libraries are opened ([`Functions::open`], [`LtFunctions::open`]).
 //!
 //! `cudarc` also binds them, but its loader takes no path, and panics if a library or a function is
 //! missing.
@@ -8,7 +8,8 @@
 //! 13.0. The functions that are called here are unchanged since CUDA 11.8. Enums are 32-bit
 //! integers in C.
 //!
-//! Invariant: nothing panics; a missing library or symbol is an [`OpenError`].
+//! Invariant: nothing panics; a missing library or a missing required symbol is an [`OpenError`].
+//! Only `cublasGetStatusName` is optional.
 #![allow(unsafe_code, reason = "the C interface of cuBLAS")]
 
 use libloading::Library;

@@ -1,4 +1,7 @@
-//! Writes kernels without bodies that are chains of operations on whole tensors, as `means` blocks.
+//! Writes kernels without bodies: a `means` block with a chain of operations on whole tensors, from
+//! a drawn description. Operands are chosen among the tensors and earlier values that fit; an
+//! operation without one is omitted. Each value has an upper bound of its magnitude, so that
+//! exponentials do not overflow and the size of results is known.
 
 use super::super::description::Operation;
 use super::super::exact::{Flow, Function, Source};
