@@ -122,7 +122,7 @@ impl BulkMismatch {
         };
         match self {
             BulkMismatch::Operands => "give the spec one source and one target".to_owned(),
-            BulkMismatch::Bar(wanted) => add(*wanted, "bar=%full[s]"),
+            BulkMismatch::Bar(wanted) => add(*wanted, "bar=%full[0]"),
             BulkMismatch::Multicast(wanted) => add(*wanted, "multicast=MASK"),
             BulkMismatch::Cache(want) => format!("write `cache={want}`, or use another atom"),
             BulkMismatch::Memory { operand, want } => format!("move operand {operand} to {want}"),

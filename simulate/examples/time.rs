@@ -1,6 +1,6 @@
-//! Runs a program and prints its execution time:
-//! `cargo run --release -p carbyne-simulate --example time -- FILE`.
-//!
+//! Simulates a program with the atoms of sm_80. Prints the report of each kernel, the seconds that
+//! the simulation took, and multiply-adds per second:
+//! `cargo run --release -p carbyne-simulate --example time -- FILE [BLOCKS]`.
 #![allow(clippy::print_stdout, reason = "this is a program")]
 
 use carbyne_atoms::{Arch, AtomTable};

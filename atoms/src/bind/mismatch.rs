@@ -313,10 +313,10 @@ impl fmt::Display for Mismatch {
             Mismatch::Threads { want, found } => write!(f, "needs {want}, found {found}"),
             Mismatch::Values { operand, want, found, shared } => {
                 let of = if *shared { ", which threads share" } else { "" };
-                write!(f, "operand {operand} has {want} values per thread, found {found}{of}")
+                write!(f, "operand {operand} needs {want} values per thread, found {found}{of}")
             }
             Mismatch::Literal { operand, want } => {
-                write!(f, "operand {operand} has {want} values per thread, but a literal is one")
+                write!(f, "operand {operand} needs {want} values per thread, but a literal is one")
             }
             Mismatch::Divisor { operand, want, found } => {
                 write!(f, "operand {operand} must be {want}, but is {found}")

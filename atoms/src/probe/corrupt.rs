@@ -1,5 +1,6 @@
 //! Makes wrong atoms from an atom: two strides of one thread-value layout are exchanged. Tests
-//! execute them to show that the comparison of probes finds such a mistake.
+//! and `carbyne atoms verify --corrupt` execute them, to show that the comparison of a probe's
+//! results on a GPU with those in the simulator finds such a mistake.
 
 use crate::atom::Atom;
 use carbyne_ir::layout::Layout;

@@ -1,5 +1,6 @@
-//! The results of probing an atom: a [`Probe`], which is a program that executes it, with its
-//! operands, or an [`Unobservable`], the reason why no program can show what the atom does.
+//! Defines what making a probe for an atom gives: a [`Probe`], a program that executes the atom,
+//! with its operands, or an [`Unobservable`], the reason why no program can show what the atom
+//! does.
 
 use super::operand::ProbeOperand;
 use carbyne_ir::scalar::Memory;

@@ -87,7 +87,7 @@ fn the_first_difference_is_reported() {
         (
             "Move <<<#grid, #one>>> (%A.tile([8])[@t]) -> (%r)",
             "ld.global.b64",
-            "operand S has 4 values per thread, found 8",
+            "operand S needs 4 values per thread, found 8",
         ),
         (
             "Move <<<#grid, #one>>> (%A.reshape([8,512]:[512,1])[_,@t]) -> (%r)",

@@ -65,7 +65,7 @@ fn atoms_must_fit() {
                 operand S must lie in RF, but lies in GL
             Move <<<#grid.scalar(), #cta.scalar()>>> (%A.tile([8])[@t]) -> (%r) atom=ld.global.b64
               D0302: `ld.global.b64` does not implement this Move
-                operand S has 4 values per thread, found 8
+                operand S needs 4 values per thread, found 8
             Init <<<#grid.scalar(), #cta.scalar()>>> (1.0) -> (%f[0]) atom=init.f16
               D0302: `init.f16` does not implement this Init
                 operand D must be f16, but is f32

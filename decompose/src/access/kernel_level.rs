@@ -1,6 +1,8 @@
 //! Adapts warnings to kernel-level specs whose bodies strategies write ([`Said`]). A user cannot
 //! change a statement of such a body, only the pins of the spec. So warnings on which the user
-//! cannot act are dropped, and others name the pin to change.
+//! cannot act are dropped (unused tensors, and without a pin bank conflicts and uneven copies), and
+//! the one about too many stages names the pin to change. In bodies that a user wrote, the warning
+//! about idle threads is dropped.
 
 use crate::numbers::{Numbers, eval};
 use carbyne_ir::ast::{AttrValue, Key, Module, Role, StmtKind};

@@ -1,6 +1,6 @@
 //! Lays out open tensors that no operation of the solver touches ([`lay_out`]). An unused one gets
-//! a compact layout, so that the text is complete, and a warning. One that only single threads or
-//! parts of the block use is an error, because nothing determines its layout.
+//! a compact layout, so that the text is complete, and a warning. One that is used, but by neither
+//! the whole block nor consecutive whole warps, is an error, because nothing determines its layout.
 
 use super::tv;
 use crate::access::ops;

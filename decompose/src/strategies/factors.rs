@@ -1,5 +1,6 @@
-//! Tells the user how to write a product whose factors no instruction multiplies: summed in another
-//! type, or with factors converted to a type that has all of their values.
+//! Tells the user how to write a product that no instruction computes as it stands: summed in a
+//! type that instructions for its factors have (`acc=`), with factors converted to a type that has
+//! all of their values, or decomposed for an architecture that has such instructions.
 
 use super::graph::{Graph, Input, Step};
 use super::pattern;

@@ -2,11 +2,11 @@
 //!
 //! This applies to kernels whose loops have their rings filled box by box ([`super::bulk`]) and
 //! that stage results in shared memory. Threads pass the tile that they wrote to the asynchronous
-//! proxy, and one elected thread asks for the boxes and stays until they have been read. The staged
+//! proxy, and one elected thread asks for the boxes and waits until they have been read. The staged
 //! tile takes the place of a ring that nothing needs any more, if a multiprocessor then holds more
-//! blocks. If no ring is free, it is staged part by part, in as few parts as let a multiprocessor
-//! hold as many blocks as it can. In a loop that thread stays before the tile is written again: the
-//! next iteration begins meanwhile.
+//! blocks. If it takes no ring's place, it may be staged part by part, in the fewest parts with
+//! which a multiprocessor holds the most blocks. In a loop that thread waits only before the tile
+//! is written again, so that the next iteration begins meanwhile.
 
 use super::bulk::boxes::{Boxes, Known, mapped};
 use super::bulk::{is_once, written};

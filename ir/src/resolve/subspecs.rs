@@ -29,6 +29,9 @@ use crate::span::Span;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
+/// The number of names that an error lists.
+const SHOWN: usize = 4;
+
 /// A defined sub-spec.
 struct Defined {
     def: Def,
@@ -232,20 +235,26 @@ impl Resolver {
             );
         }
         let unread = |p: &&ast::Param| p.choices.is_some() && !part.names.contains(&p.name.text);
-        let mut unread = def.params.iter().filter(unread).map(|p| &p.name);
-        let Some(first) = unread.next() else { return };
-        let more: Vec<String> = unread.map(|name| format!("`{}`", name.text)).collect();
+        let unread: Vec<&Name> = def.params.iter().filter(unread).map(|p| &p.name).collect();
+        let Some(first) = unread.first() else { return };
+        let names = unread.iter().take(SHOWN).map(|name| format!("`{}`", name.text));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let more = match unread.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
         let own = &def.name.text;
+        let (parameters, them) =
+            if unread.len() == 1 { ("parameter", "it") } else { ("parameters", "them") };
         let message =
-            format!("nothing reads the parameter `{}` of the strategy `@{own}`", first.text);
-        let d = Diagnostic::new(Code::Unread, first.span, message)
-            .label("all of its values give the same body")
-            .help("remove it, or use it in the body, in an attribute or in a condition");
-        self.errors.push(match more.as_slice() {
-            [] => d,
-            all @ ([_] | [_, _] | [_, _, _]) => d.note(format!("nor {}", all.join(", "))),
-            [a, b, c, rest @ ..] => d.note(format!("nor {a}, {b}, {c} and {} more", rest.len())),
-        });
+            format!("nothing reads the {parameters} {names}{more} of the strategy `@{own}`");
+        self.errors.push(
+            Diagnostic::new(Code::Unread, first.span, message)
+                .label("all of its values give the same body")
+                .help(format!(
+                    "remove {them}, or use {them} in the body, in an attribute or in a condition"
+                )),
+        );
     }
 
     /// Looks up the names in the types of formal operands.

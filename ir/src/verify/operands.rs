@@ -192,8 +192,9 @@ impl Verifier<'_> {
             {
                 Some((
                     format!("the types do not fit a MatMul: {} by {}", ins[0], ins[1]),
-                    "convert one factor with `cast`: both must have one type; only two integers of \
-                     8 bits, or two floats of 8 bits, may have different types",
+                    "convert one factor with `cast`, such as `%h = cast(%b, f16)`: both must have \
+                     one type; only two integers of 8 bits, or two floats of 8 bits, may have \
+                     different types",
                 ))
             }
             SpecKind::MatMul | SpecKind::MatMulSet

@@ -58,7 +58,8 @@ impl Verifier<'_> {
         if sync.op.signature().tensor == SyncTensor::Mbarrier && n.is_ok_and(|n| n != Dim::Const(1))
         {
             let message = format!("`{}` takes one mbarrier, but {name} has several", sync.op);
-            self.error(Code::SyncOperands, span, message, "index the view: `%full[s]`");
+            let help = format!("index the view, such as `%{}[0]`", buffer.name);
+            self.error(Code::SyncOperands, span, message, &help);
         }
     }
 
@@ -155,13 +156,14 @@ impl Verifier<'_> {
         if buffer.scalar != Scalar::Mbarrier {
             let message =
                 format!("`bar=` takes an mbarrier, but {name} has type {}", buffer.scalar);
-            let help = "name one mbarrier: `bar=%full[s]`";
+            let help = "name one mbarrier, such as `bar=%full[0]`";
             return self.error(Code::MbarrierAsData, spec.span, message, help);
         }
         let n = self.p.tensors[t].concat().size_in(&self.p.arena);
         if n.is_ok_and(|n| n != Dim::Const(1)) {
             let message = format!("`bar=` takes one mbarrier, but {name} has several");
-            self.error(Code::SyncOperands, spec.span, message, "index the view: `bar=%full[s]`");
+            let help = format!("index the view, such as `bar=%{}[0]`", buffer.name);
+            self.error(Code::SyncOperands, spec.span, message, &help);
         }
         if !around.readable.contains(&self.p.tensors[t].buffer) {
             self.stray(id, t, around, "signals", "an input");

@@ -1,5 +1,7 @@
-//! Runs the laws of the kit for a plain second implementation of the operations, written leaf by
-//! leaf. It detects laws that no correct library could satisfy.
+//! Runs the laws of the kit for a second implementation of layouts, as plain data. Operations that
+//! regroup, merge or evaluate leaves are written out leaf by leaf; those that need algebra
+//! (composition, inverses, division, products) call the crate's own. A law that only the crate's
+//! form of a result satisfies fails here.
 
 use carbyne_ir::kit::{Answer, Bits, LayoutLike, Plain, Tiling, layout_laws};
 use carbyne_ir::layout::Layout;

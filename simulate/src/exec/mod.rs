@@ -1,9 +1,10 @@
 //! Executes the statements of a kernel in the blocks of a cluster, which run side by side.
 //!
 //! Threads at one statement execute it together ([`converged`]). Among several converged sets, the
-//! set that is farthest behind runs next ([`schedule`]), so execution follows the order of the text
-//! as long as no thread waits. Threads that a condition or a loop excludes are inactive until its
-//! end. For a spec of several threads, either all threads of each group must be active or none.
+//! set that is farthest behind runs next, unless the schedule is random ([`schedule`]), so
+//! execution follows the order of the text as long as no thread waits. Threads that a condition or
+//! a loop excludes are inactive until its end. For a spec of several threads, either all threads of
+//! each group must be active or none.
 //!
 //! A leaf with an atom runs in `atom`, a bulk copy in `bulk`, and a leaf without an atom in
 //! `meaning` or `shuffle`. `register_atom` and `single_thread` are fast paths. `sync` executes

@@ -1,5 +1,6 @@
 //! Simulates mbarriers and the barrier of a cluster: arrivals, bytes and phases, and the order that
-//! they establish. A use that the hardware does not allow is an error.
+//! they establish. A use is an error if the hardware does not allow it, or if another schedule
+//! could count an arrival in another phase or let a wait return two phases early.
 //!
 //! An mbarrier counts phases from 0. A phase is complete when all its arrivals and bytes have
 //! arrived; then the next phase begins. A thread that waits for a phase comes after everything that

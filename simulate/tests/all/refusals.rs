@@ -41,7 +41,7 @@ fn groups_without_common_operands_have_no_meaning() {
 fn atoms_must_fit() {
     for (atom, code, label) in [
         ("ld.shared.b32", Code::AtomMismatch, "operand S must lie in SH, but lies in GL"),
-        ("ld.global.b64", Code::AtomMismatch, "operand S has 2 values per thread, found 1"),
+        ("ld.global.b64", Code::AtomMismatch, "operand S needs 2 values per thread, found 1"),
         ("fma.f32", Code::AtomMismatch, "computes MatMul"),
         ("ldmatrix.x4.b16", Code::AtomMismatch, "operand S must be b16, but is f32"),
         ("ld.golbal.b32", Code::UnknownAtom, ""),
