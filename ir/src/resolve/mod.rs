@@ -32,7 +32,7 @@ mod ranges_and_gathers;
 mod register_owners;
 mod scope;
 mod specs;
-mod stated;
+mod stated_facts;
 mod subspecs;
 mod symbols;
 mod sync;
@@ -52,7 +52,7 @@ use crate::program::{Program, Stmt, StmtId, StmtKind, Table, VarKind};
 use crate::span::Span;
 use crate::text;
 use scope::{Binding, Scopes, Sigil};
-pub use stated::joined;
+pub use stated_facts::joined;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
