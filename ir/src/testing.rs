@@ -4,8 +4,8 @@
 //! Some corpora would take minutes: all rows of the atom table for all architectures, all examples
 //! with all inputs, many generated programs. `cargo test` and `cargo xtask ci` run every kind of
 //! check on a part of them. `CARBYNE_ALL=1` and `cargo xtask ci --all` run everything.
-//! `CARBYNE_CASES=10000` runs this number of cases of each property. Whether an entry of a corpus
-//! is drawn depends on its name and the seed, not on other entries.
+//! `CARBYNE_CASES=10000` runs up to this number of cases of each property, never fewer than usual.
+//! Whether an entry of a corpus is drawn depends on its name and the seed, not on other entries.
 //!
 //! The seed is 0 by default, so that a passing test passes again. With `CARBYNE_ALL` or
 //! `CARBYNE_CASES` the seed is fresh, and a failing test prints it. `CARBYNE_SEED=1` sets the seed,

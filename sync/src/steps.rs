@@ -1,6 +1,7 @@
-//! Defines [`Steps`], the amounts by which a value changes from one round of a loop to the next,
-//! from one trip count to the next, and by iterations that are inserted into a loop. `increments`
-//! computes with them.
+//! Defines [`Steps`], the amounts by which the value of an expression changes: from one round of a
+//! loop to the next, from one trip count to the next, and, in a proof for all trip counts, by the
+//! iterations that are inserted into a loop to reach another trip count. `increments` computes with
+//! them.
 
 use crate::value::NOTHING;
 

@@ -1,4 +1,5 @@
-//! Defines the command-line options of `carbyne tune`.
+//! Defines the command-line options of `carbyne tune`, which measures instances of strategies on a
+//! GPU and stores the fastest ones as pins.
 
 use super::inputs::InputArgs;
 use clap::Args as Group;

@@ -1,7 +1,7 @@
 //! Prints C++ expressions with as few parentheses as precedence allows.
 //!
-//! A few additional pairs help readers. For example, a quotient or remainder under `%` is printed
-//! in parentheses, as in `(i / 16) % 2`.
+//! A few additional pairs help readers: around a product, quotient or remainder on the left of `%`,
+//! as in `(i / 16) % 2`, and around an operation on the right of a shift.
 
 use super::ast::{Binary, Expr, Pointer, Type, Unary};
 use pretty::{Arena, DocAllocator, DocBuilder};

@@ -1,5 +1,6 @@
-//! Tests that the atom table marks exactly the atoms that ptxas compiles to calls. After a call,
-//! ptxas may reuse the registers of a `wgmma`'s A, so such an atom must not stand next to one.
+//! Tests that the atom table marks exactly those arithmetic atoms that ptxas compiles to calls of
+//! subroutines. After a call, ptxas may reuse the registers that hold A of a `wgmma`, so no kernel
+//! may contain both.
 
 use crate::atoms::compiled;
 use carbyne_atoms::probe::{Choice, probe};

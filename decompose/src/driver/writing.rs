@@ -1,5 +1,5 @@
-//! Writes a solution into a tree ([`written`]), and finds the atoms of leaves that the solver has
-//! not decomposed ([`Leaves`]). `emit` does the writing itself.
+//! Writes the choices of a solution into the module that was solved ([`written`]), by `emit`, and
+//! names the atoms of those leaves that the solution does not implement ([`Leaves`]).
 
 use super::generated::Generated;
 use super::named;

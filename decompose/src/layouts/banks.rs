@@ -1,6 +1,7 @@
-//! Reports bank conflicts of copies from and to shared memory ([`conflicts`]). The solver chooses
-//! the swizzle with the fewest wavefronts; if conflicts remain, they are listed, and a layout that
-//! a user wrote and a swizzle would mend gets a warning.
+//! Reports bank conflicts of copies from and to shared memory ([`conflicts`]), if the copies take
+//! at least twice the wavefronts (passes over the banks) that are necessary. A layout that a user
+//! wrote and for which a swizzle would halve them gets a warning; conflicts that no swizzle reduces
+//! are listed. Layouts that a descriptor demands are not reported.
 
 use super::shared;
 use super::smem::{self, Access};

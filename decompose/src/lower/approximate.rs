@@ -1,5 +1,5 @@
-//! Replaces operations on tiles by others whose results differ by an error that is not seen
-//! ([`apply`]); [`precision`] decides which errors are seen.
+//! Replaces operations on tiles by cheaper ones ([`apply`]) whose additional error disappears when
+//! the result is rounded to a narrower type; [`precision`] decides where it does.
 //!
 //! Rewrites, with L for log2(e) and c for a positive constant:
 //! - exp(x − y), x being computed of a product of matrices, becomes exp2(x·L − y·L), where the
@@ -10,15 +10,15 @@
 //!   between x and −inf, in which z takes the place of x.
 //! - x / y, where each element of y divides several and x is added up of products of matrices,
 //!   becomes x·(1/y).
-//! - 1 / y becomes the reciprocal of y, which is rounded alike.
+//! - 1 / y becomes the reciprocal of y, which is rounded alike, so that this is always done.
 //!
 //! Law: the results are the same, rounding aside. The relative error of the exponential from x and
-//! y is at most 2⁻²³·(|x| + 1.5·|y|), and that of exp2; −inf stays what it is, and −inf − −inf no
-//! number. A quotient takes subnormal divisors for zeros, as instructions that approximate do.
+//! y is at most 2⁻²³·(|x| + 1.5·|y|), and that of exp2; −inf stays −inf, and −inf − −inf stays NaN.
+//! A quotient takes subnormal divisors for zeros, as instructions that approximate do.
 //!
-//! It applies where [`Precision::hides`] that error, for operands up to ±89. A kernel that has a
-//! constant beyond 10⁴, such as a mask of -1e9, keeps its exponentials. `math=exact` and atoms that
-//! are pinned keep their operations.
+//! The first three rewrites apply where [`Precision::hides`] that error, for operands up to ±89. A
+//! kernel that has a constant beyond 10⁴, such as a mask of -1e9, keeps its exponentials.
+//! `math=exact` and atoms that are pinned keep their operations.
 
 use crate::access::ops;
 use crate::access::precision;

@@ -1,5 +1,6 @@
-//! Compares layouts, swizzles and shared-memory accesses of the solver with numbers that papers
-//! publish, such as those of Hexcute.
+//! Compares functions that compute layouts, swizzles and wavefronts with known results: those of
+//! the Hexcute paper, and numbers that follow from definitions. One test decomposes the paper's
+//! int4 example, and compares its layout and atoms.
 
 use crate::support::{decomposed, run, sm_80};
 use carbyne_decompose::internals::smem::{Access, Banks};

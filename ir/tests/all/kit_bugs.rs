@@ -1,6 +1,7 @@
-//! Tests that the laws of the kit find bugs: each test breaks one operation of this crate's
-//! layouts, and a law about large layouts, negative strides, symbolic strides or swizzles must
-//! fail. `kit_laws` tests that the laws hold for correct operations.
+//! Tests that the laws of the kit (`ir/src/kit`, which tests any implementation of layouts) find
+//! bugs: each case breaks one operation of this crate's layouts, and a law about large layouts,
+//! negative strides, symbolic strides or swizzles must fail. `kit_laws` tests that the laws hold
+//! for correct operations.
 
 use carbyne_ir::kit::ours::OverSymbols;
 use carbyne_ir::kit::suite::{self, Settings, Verdict};

@@ -1,5 +1,5 @@
-//! Tests that a range such as `%A[1..3]` contains the elements that it names, also in nested modes,
-//! or is refused.
+//! Tests that a range such as `%A[1..3]` contains the elements that it names, in their order, or is
+//! refused, also in hierarchical modes. Aligned parts of a mode must not be refused.
 
 use carbyne_ir::layout::Layout;
 use carbyne_ir::{resolve, text};

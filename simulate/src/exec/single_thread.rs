@@ -1,6 +1,6 @@
-//! Executes a leaf without an atom whose groups are single threads. This is the fast path for the
-//! most common case of [`super::meaning`]. It also reads elements of tensors as integers, for
-//! indices and bounds of loops.
+//! Executes, by its meaning, a leaf for which no atom has been chosen, if each of its groups is a
+//! single thread: the fast path for the most common case of [`super::meaning`]. It also reads
+//! elements of tensors as integers, for indices and bounds of loops.
 
 use super::Runner;
 use super::errors::{self, ElementAccess};

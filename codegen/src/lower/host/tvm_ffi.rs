@@ -1,6 +1,6 @@
-//! Prints the kernels as a function of tvm-ffi, `__tvm_ffi_NAME`, so that Python and other
-//! languages can call them. It takes tensors, numbers, and sizes that do not follow from tensors.
-//! It checks all assumptions of the host function that launches the kernels, and calls that
+//! Writes a function of tvm-ffi, `__tvm_ffi_NAME`, through which Python and other languages call
+//! the kernels. The function takes tensors, numbers, and sizes that do not follow from tensors. It
+//! checks all that the host function which launches the kernels assumes, and calls that host
 //! function. The files `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h` of apache-tvm-ffi declare
 //! the C interface.
 

@@ -1,6 +1,7 @@
-//! Derives consequences of known inequalities: bounds of atoms (the parts of an expression that the
-//! prover does not take apart, such as variables and quotients), sums and products of inequalities,
-//! and finally a contradiction, which proves the claim.
+//! Derives consequences of known inequalities and of the negated claim: bounds of the prover's
+//! atoms (the parts of an expression that it does not take apart, such as variables and quotients),
+//! and sums and products of inequalities. If they are contradictory, the claim is proved; `simplex`
+//! decides that for rational numbers.
 
 use super::Budget;
 use super::simplex::{self, Bounds};

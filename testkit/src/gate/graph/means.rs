@@ -1,6 +1,8 @@
-//! Writes the `means` block of a [`Graph`]. The writer tracks the least and the greatest value that
-//! the elements of each tensor can have, and limits large values by `tanh`. So no number becomes
-//! infinite or NaN, for which a kernel could not be compared with its meaning.
+//! Writes the `means` block of a [`Graph`], a randomly generated kernel of the gate (the test of
+//! decomposition on random programs). The writer tracks the least and the greatest value that the
+//! elements of each tensor can have, limits large values by `tanh`, and keeps divisors and the
+//! arguments of functions such as `log` inside their domains. So no number becomes infinite or NaN,
+//! for which a kernel could not be compared with its meaning.
 
 use super::writer::{Writer, entry};
 use super::{Graph, Node};
