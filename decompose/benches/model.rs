@@ -1,5 +1,5 @@
-//! The cost model beside measurements: rank correlation of each problem, and what its first choice
-//! loses.
+//! Compares the cost model with measurements: prints the rank correlation of each problem, and how
+//! much slower the model's first choice is than the best one.
 //!
 //! ```text
 //! cargo bench -p carbyne-decompose --bench model                  # the table
@@ -7,8 +7,8 @@
 //! cargo bench -p carbyne-decompose --bench model -- --write DIR   # the kernels, to be measured
 //! ```
 //!
-//! `bench/model.sh` measures what `--write` wrote; `bench/model.tsv` is what it measured: problem,
-//! parameters, microseconds.
+//! `bench/model.sh` measures the kernels that `--write` wrote; its output is `bench/model.tsv`:
+//! problem, parameters, microseconds.
 
 use carbyne_atoms::{Arch, AtomTable, Machine, machine};
 use carbyne_decompose::Resource;

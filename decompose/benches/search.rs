@@ -1,10 +1,10 @@
-//! How long the complete search takes, and what it finds:
-//! `cargo bench --package carbyne-decompose --bench search`; with `-- problems` kernel-level
-//! problems alone, with `-- products` products of 4096x4096x4096 alone.
+//! Measures how long the complete search takes, and prints what it finds:
+//! `cargo bench --package carbyne-decompose --bench search`. With `-- problems` it takes only
+//! kernel-level problems, with `-- products` only products of 4096x4096x4096.
 //!
-//! Included: planning, search over every row of the architecture, synchronization, certificates and
-//! their check, printing, parsing and verifying the atomic text. Not included: compilation to
-//! machine code.
+//! The times include planning, search over every row of the architecture, synchronization,
+//! certificates and their check, and printing, parsing and verifying the atomic text. They do not
+//! include compilation to machine code.
 
 #[path = "../tests/all/moves.rs"]
 mod moves;

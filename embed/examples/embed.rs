@@ -1,5 +1,6 @@
-//! An example of a compiler that uses carbyne as a library. It writes one program as a text and
-//! another as a tree, decomposes both, executes the results on its own arrays, and prints CUDA C++.
+//! Shows how a compiler uses carbyne as a library. The example writes one program as a text and
+//! another as a tree, decomposes both, executes the results on its own arrays, and compares them
+//! with numbers that it computes itself. It generates CUDA C++ for the first program.
 //!
 //! `cargo run --package carbyne-embed --example embed`
 

@@ -1,4 +1,4 @@
-//! Measures how fast the operations of the layout algebra are over constants, and how often they
+//! Measures how fast five operations of the layout algebra are over constants, and how often they
 //! allocate: `cargo bench --package carbyne-ir --bench layout`.
 //!
 //! The columns of the allocator count allocations and bytes of one call.

@@ -1,5 +1,5 @@
-//! A small layout library with two bugs, tested with the kit. The program prints which laws catch
-//! the bugs, and the operands that show them.
+//! Tests a small layout library, which has two bugs, with the kit. The program prints which laws
+//! catch the bugs, and the operands that show them.
 //!
 //! `cargo run -p carbyne-ir --features proptest --example broken_layout`
 //!

@@ -1,5 +1,5 @@
-//! Tests of `bind`, which decides whether an atom implements a leaf: the atoms that do, and the
-//! first difference that it states for others.
+//! Tests `bind`, which decides whether an atom implements a leaf: it accepts the leaves of the
+//! atoms' probes, and states the first difference for leaves that do not fit.
 
 use carbyne_atoms::bind::{Mismatch, bind};
 use carbyne_atoms::probe::{Choice, probe};

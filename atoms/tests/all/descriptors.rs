@@ -1,5 +1,6 @@
-//! Tests of `wgmma`'s matrix descriptors against a model of addresses that is written from the PTX
-//! ISA, and against the examples of the PTX ISA.
+//! Compares `wgmma`'s matrix descriptors with a model of addresses that is written from the PTX
+//! ISA, and with examples of the PTX ISA. Other tests check suggested layouts, and the help of
+//! refusals.
 //!
 //! The model follows the section "Asynchronous Warpgroup Level Matrix Shared Memory Layout" in its
 //! own terms: a matrix normalized to elements of 128 bits, swizzle atoms of 8 rows or columns, two

@@ -1,8 +1,8 @@
-//! Tests of the table's thread-value layouts against the formulas of the PTX ISA, lane by lane.
+//! Compares the table's thread-value layouts with the formulas of the PTX ISA, lane by lane.
 //!
-//! The formulas are those of the sections "Matrix Fragments for mma.m..n..k.." and "Warp-level
-//! matrix load instruction: ldmatrix", in the variables of the ISA. They share nothing with the
-//! table.
+//! The formulas are those of the sections about the fragments of `mma`, about `ldmatrix`, and about
+//! the register fragments of `wgmma`, in the variables of the ISA. They share nothing with the
+//! table. One test compares two atoms: `ldmatrix.x4` delivers the fragment of A that `mma` needs.
 
 use carbyne_atoms::{Arch, Atom, AtomTable};
 use carbyne_ir::ast::SpecKind;

@@ -1,9 +1,10 @@
-//! Tests of atoms against CuTe's traits, which state the thread-value layouts of each instruction,
-//! if the file `shared/golden/atoms.jsonl` is present.
+//! Compares the thread-value layouts and types of atoms with CuTe's traits, if the file
+//! `shared/golden/atoms.jsonl` is present.
 //!
-//! Each line of the file describes one trait. The mnemonic of an atom's instruction selects the
-//! line. CuTe writes B as N×K, so its B layouts are transposed here. Its copies count bits, so
-//! units are expanded to bits.
+//! Each line of the file describes one trait. The mnemonic of an atom's instruction, or the name of
+//! the trait, selects the line. Tensor-core MatMuls and Moves must have a trait, except some
+//! MatMuls of 8-bit floats; other atoms may have none. CuTe writes B as N×K, so its B layouts are
+//! transposed here. Its copies count bits, so units are expanded to bits.
 
 use carbyne_atoms::{Arch, Atom, AtomOp, AtomOperand, AtomTable, Extent, Template, Visibility};
 use carbyne_ir::layout::Layout;

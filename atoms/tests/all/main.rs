@@ -1,4 +1,4 @@
-//! Tests of the atom table, in one program so that they link once.
+//! Tests the atom table. All tests are one program, so that Cargo links once.
 
 mod bind;
 mod descriptors;

@@ -1,4 +1,4 @@
-//! Tests of the C interface: the header matches the sources, `docs/c.md` shows the example, and C
+//! Tests the C interface: the header matches the sources, `docs/c.md` shows the example, and C
 //! programs work with the library.
 
 mod header;

@@ -1,5 +1,6 @@
 //! Tests kernels whose sizes are symbols. Each kernel is decomposed once, simulated at random
-//! sizes, and compared with its meaning.
+//! sizes, and compared with its meaning. Other tests check which sizes are refused, and which facts
+//! an error asks for.
 
 use crate::support::{carbyne, none, root, scratch};
 use carbyne_ir::testing;

@@ -1,6 +1,6 @@
 //! Tests texts and options that no command can process, such as endless streams, deep nesting, or
-//! bytes that are not UTF-8. Each gets its error code with a place in the text, without panics or
-//! endless waits.
+//! bytes that are not UTF-8. A wrong text gets its error code with a place; no command panics or
+//! waits endlessly.
 
 use crate::support::{carbyne, scratch};
 use carbyne_ir::limits::{MAX_NESTING, MAX_TEXT_BYTES};

@@ -1,5 +1,6 @@
-//! Tests `decompose --emit json`: from the JSON alone, a program can check the certificates again,
-//! and find the operations that they are about.
+//! Tests `decompose --emit json`: from the JSON alone, a program can build the certificates again,
+//! pass them to the checker (`carbyne_decompose::checker`), and find the operations that they are
+//! about.
 
 use crate::support::{carbyne, root};
 use carbyne_decompose::certificate::Relation;

@@ -1,7 +1,8 @@
-//! Tests damaged programs: for any text, every command ends soon with exit code 0 or 1, never with
-//! an internal error.
+//! Tests damaged programs: `check`, `fmt`, `compile`, `simulate` and `draw` end soon, and never
+//! with an internal error (the exit code is at most 2). The commands after `check` get only texts
+//! that are well formed.
 //!
-//! By default 300 damaged texts are tried, 5000 in a run of all tests, or as many as `DAMAGED`
+//! By default 180 damaged texts are tried, 5000 in a run of all tests, or as many as `DAMAGED`
 //! says. The number of the first failure is reported; `DAMAGED_FROM=1234` starts with this number.
 
 use crate::support::{carbyne, none, root, texts_under};

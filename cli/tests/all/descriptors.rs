@@ -1,5 +1,6 @@
-//! Tests programs with `wgmma` on tiles in every layout that its shared-memory matrix descriptor
-//! can express: they compute their meaning and compile. The programs stay in the build folder,
+//! Tests programs with `wgmma` on tiles in layouts that its shared-memory matrix descriptor can
+//! express, with each consecutive mode and each swizzle: they compute their meaning and compile. A
+//! normal run takes a random half of the programs. They stay in the build folder,
 //! `tmp/descriptors`, so that `carbyne run` can execute them on a GPU.
 
 use crate::support::{carbyne, none, scratch};

@@ -1,6 +1,7 @@
-//! Tests that the pages under `docs/` which are generated, or have generated parts, are up to date.
-//! Also tests that guides name files that exist, and that the page of a GPU names only atoms that
-//! exist.
+//! Tests that generated text in `docs/` is up to date: the pages about errors, the grammar and the
+//! layout calculator, and quotations in three other pages. Also tests that the list of atoms in
+//! `cli/tests/atoms.txt` is up to date, that guides name files that exist, and that the page of a
+//! GPU names only atoms that exist.
 
 use crate::support::{carbyne, golden, none, root, texts_under};
 use carbyne_atoms::{Arch, AtomTable, docs};

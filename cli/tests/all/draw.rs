@@ -1,4 +1,5 @@
-//! Tests `carbyne draw`: compares pictures with files, and checks properties of all pictures.
+//! Tests `carbyne draw`: compares pictures with files, and checks properties of other pictures,
+//! such as that nothing is clipped.
 //!
 //! `cargo xtask bless cli/tests/draw` rewrites the pictures, `cargo xtask bless docs/draw` rewrites
 //! the pictures of the page.

@@ -5,7 +5,9 @@
 //! - `// cuda: sm_80`: the architectures whose CUDA C++ is stored beside the example, as
 //!   `NAME.sm_80.cu`; default: all. `// cuda: none`: none.
 //!
-//! Slow tests use random architectures and inputs (`carbyne_ir::testing`).
+//! In a normal run, slow tests draw examples, architectures and inputs (`carbyne_ir::testing`).
+//! Other tests check `carbyne strategies`, with the strategies under `examples/` and with wrong
+//! ones.
 
 use crate::host::{Parts, compiled};
 use crate::support::{Ran, carbyne, golden, made, none, root, run, scratch, shown, texts_under};

@@ -1,5 +1,7 @@
-//! Tests `carbyne explain FILE`: it has an answer for every leaf of every example. Also tests
-//! options of `decompose` that concern choices, such as `--forbid` and `--top`.
+//! Tests `carbyne explain FILE`: in the examples, it has an answer for every leaf with an atom (a
+//! normal run takes a random half of the examples). Other tests check the answers to questions,
+//! such as why an instruction was not chosen, or which fact makes a copy wider. Also tests options
+//! of `decompose` that concern choices, such as `--forbid` and `--top`.
 
 use crate::support::{carbyne, none, root, shown, texts_under};
 use carbyne_ir::testing;

@@ -8,7 +8,8 @@
 //! threads write equal values to one element.
 //!
 //! A file is checked with `carbyne check`, or with the command in its comment
-//! `// run: simulate --ints`.
+//! `// run: simulate --ints`. Each diagnostic must have a help; if the help is an edit, the edit
+//! must end the error. Every code needs an expectation in a file, or an entry in `ELSEWHERE`.
 
 use crate::support::{Ran, carbyne, changed, none, root, shown, texts_under};
 use carbyne_ir::diag::Code;

@@ -112,7 +112,7 @@ fn replaced(text: &str, name: &str, table: &str) -> String {
     format!("{}{table}{}", &text[..start], &text[stop..])
 }
 
-/// Tables are judged as a whole with `--all` or if they are written, else every third row of each.
+/// Tables are judged as a whole with `--all` or if they are written, else every sixth row of each.
 #[test]
 fn the_page_says_which_kernels_are_decomposed() {
     let programs = std::fs::read_to_string(root().join("cli/tests/kernel_level.txt")).expect("it");

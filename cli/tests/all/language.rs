@@ -1,5 +1,5 @@
-//! Tests the pages of `docs/` that contain programs of the language: the programs are well formed
-//! and formatted, and the commands that the pages name for them succeed.
+//! Tests the programs of the language in `docs/language.md`, `docs/linalg.md` and `README.md`: they
+//! are well formed and formatted, and the commands that the pages name for them succeed.
 
 use crate::support::{carbyne, none, root};
 

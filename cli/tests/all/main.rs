@@ -1,4 +1,4 @@
-//! Tests of the command line. All are in one program, so that only one is linked.
+//! Tests the command line. All tests are one program, so that Cargo links once.
 
 /// The allocator of the binary, which makes searches faster.
 #[global_allocator]

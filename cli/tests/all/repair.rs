@@ -1,5 +1,6 @@
 //! Tests the edits in the help of synchronization errors: if one synchronization statement of a
-//! hand-written kernel is removed, the edit corrects the text.
+//! hand-written kernel is removed, the edit must leave fewer errors. Most of these errors have an
+//! edit.
 
 use crate::support::{carbyne, changed, none, root};
 use serde_json::Value;

@@ -1,5 +1,4 @@
-//! Helpers of these tests: they run the command line inside the test, and compare outputs with
-//! files.
+//! Runs the command line inside a test, and compares outputs with files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

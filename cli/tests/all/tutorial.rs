@@ -1,5 +1,5 @@
-//! Tests the tutorial: writes its files, runs its commands, and compares their outputs with those
-//! of the page. `cargo xtask bless docs/tutorial` writes the outputs.
+//! Tests the tutorial: writes its files, runs its commands, compares their outputs with those of
+//! the page, and compiles its C++. `cargo xtask bless docs/tutorial` writes the outputs.
 #![cfg(unix)]
 
 use crate::host::{Parts, compiled};

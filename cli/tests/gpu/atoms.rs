@@ -1,6 +1,6 @@
 //! Tests `carbyne atoms verify` with the driver of `fake_driver.rs`, which copies the inputs of a
-//! kernel to its outputs. This is right for a move of 16 bytes per thread, and wrong for all other
-//! atoms; `verify` must report that.
+//! kernel to its outputs. This is right for a move of 16 bytes per thread, and wrong for other
+//! atoms; `verify` must report that. One test is about `carbyne atoms calibrate --machine`.
 
 use crate::bench::{carbyne, machine};
 use crate::driver;

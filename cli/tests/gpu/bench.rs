@@ -1,5 +1,5 @@
-//! Tests `carbyne bench gemm` with fakes of the driver, NVRTC and cuBLAS. The fakes compute the
-//! requested products, so that no GPU is needed.
+//! Tests `carbyne bench gemm` with fakes of the driver, NVRTC and cuBLAS, so that no GPU is needed.
+//! The fake driver and the fake cuBLAS compute the requested products.
 
 use crate::{driver, fake};
 use serde_json::Value;

@@ -1,6 +1,6 @@
-//! A fake cuBLAS for tests on machines without a GPU. It computes the requested matrix products in
-//! the memory of the fake driver. `FAKE_CUBLAS` selects an error. `bench.rs` compiles this file to
-//! both libraries of cuBLAS.
+//! Imitates cuBLAS for tests on machines without a GPU. It computes the requested matrix products
+//! in the memory of the fake driver. `FAKE_CUBLAS` selects an error. `bench.rs` compiles this file
+//! to both libraries of cuBLAS.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the library's own interface")]
 
 #[path = "fake_numbers.rs"]

@@ -1,9 +1,9 @@
-//! A fake CUDA driver for tests on machines without a GPU; `main.rs` compiles this file as
+//! Imitates the CUDA driver for tests on machines without a GPU; `main.rs` compiles this file as
 //! `libcuda.so.1`. Its memory is host memory. A launch copies the first argument to the second, 16
 //! bytes per thread. With `FAKE_GEMM` (`M,N,K,majors,type of A and B,type of C`), a launch
 //! multiplies the first two arguments into the last one; a third input is a bias. `FAKE_DRIVER`
 //! selects an error, `FAKE_CRASH` the number of launches before the error, and `FAKE_CAPABILITY`
-//! the GPU. Its clock is simulated: only operations of the device advance it.
+//! the compute capability. Its clock is simulated: only operations of the device advance it.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the driver's own interface")]
 
 #[path = "fake_numbers.rs"]

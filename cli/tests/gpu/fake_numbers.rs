@@ -1,5 +1,5 @@
-//! Computes the matrix products of the fake driver and of the fake cuBLAS. Each of the two has its
-//! own description of a product.
+//! Reads and writes elements of the types that the fake driver and the fake cuBLAS multiply. Each
+//! of the two computes its products itself, from its own description.
 #![allow(dead_code, reason = "each of them uses a part")]
 
 /// An element type.

@@ -1,5 +1,5 @@
-//! A fake NVRTC without compiler, for tests. Its machine code is the text that it is given, after
-//! the magic number of an ELF file. `bench.rs` compiles this file.
+//! Imitates NVRTC for tests, without a compiler. Its machine code is the text that it is given,
+//! after the magic number of an ELF file. `bench.rs` compiles this file.
 #![allow(non_snake_case, clippy::missing_safety_doc, reason = "the library's own interface")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -1,8 +1,8 @@
-//! Tests commands for GPUs on a machine without a GPU: the binary finds no driver, or the driver in
-//! `fake_driver.rs`.
+//! Tests commands for GPUs on a machine without a GPU, with the driver in `fake_driver.rs`; the
+//! tests of this file run `carbyne run`.
 //!
-//! The first test checks that the binary starts, because it must not be linked with the driver's
-//! library.
+//! The last test runs the binary without a driver: it must start, because it is not linked with the
+//! driver's library.
 
 mod atoms;
 mod bench;

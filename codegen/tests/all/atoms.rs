@@ -1,7 +1,8 @@
-//! Tests that every atom prints as a leaf and compiles, that MatMul atoms are emulated by many
-//! machine instructions exactly where the table says so, and that chains of atoms compile with
-//! clocks. A normal run draws some architectures, and a quarter of the atoms that differ only in
-//! the number of columns; a full run covers all architectures.
+//! Tests that every atom is printed and compiles. Also tests that tensor-core MatMuls on registers
+//! are emulated by many machine instructions exactly where the table says so, and that chains of
+//! atoms of sm_90a compile with clocks. A normal run compiles an atom for one random architecture,
+//! and takes a quarter of the atoms that differ only in the number of columns; a full run covers
+//! all.
 
 use crate::support;
 use carbyne_atoms::probe::{Choice, Repeat, Unobservable, chain, n_picks, probe};

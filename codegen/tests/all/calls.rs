@@ -1,6 +1,6 @@
 //! Tests that the atom table marks exactly those arithmetic atoms that ptxas compiles to calls of
-//! subroutines. After a call, ptxas may reuse the registers that hold A of a `wgmma`, so no kernel
-//! may contain both.
+//! subroutines, on sm_80 and sm_90a (in a normal run, on a random one of them). After a call, ptxas
+//! may reuse the registers that hold A of a `wgmma`, so no kernel may contain both.
 
 use crate::atoms::compiled;
 use carbyne_atoms::probe::{Choice, probe};

@@ -1,5 +1,6 @@
-//! Tests of whole kernels: the CUDA C++ of a text is compared with a golden file, and compiles
-//! without spills. Other tests check waits, matrix descriptors and register fences of `wgmma`.
+//! Tests whole kernels: the CUDA C++ of a text equals a golden file and compiles without spills,
+//! and its PTX contains the expected instructions. Other tests check waits, matrix descriptors and
+//! register fences of `wgmma`.
 //!
 //! `UPDATE_EXPECT=1 cargo test -p carbyne-codegen` rewrites the golden files beside the kernels.
 

@@ -1,4 +1,4 @@
-//! Tests of printed code, in one program so that they link once.
+//! Tests printed code. All tests are one program, so that Cargo links once.
 
 mod atoms;
 mod calls;

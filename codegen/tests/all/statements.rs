@@ -1,5 +1,5 @@
-//! Tests of printed statements (control flow, guards, barriers, symbols): short kernels with the
-//! expected C++ body beside them.
+//! Tests printed statements (control flow, guards, barriers, symbols): short kernels have the
+//! expected C++ body beside them, and compile.
 
 use crate::support;
 use carbyne_atoms::Arch;

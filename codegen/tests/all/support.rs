@@ -1,4 +1,4 @@
-//! Helpers of these tests, from a text to the printed and compiled kernel.
+//! Prints and compiles the kernels of these tests, and finds faults in compiled code.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_codegen::nvrtc::{Compiled, Emit, Options};

@@ -1,5 +1,7 @@
-//! Tests that every `barrier`, `async.commit` and `async.wait` in a decomposed program is needed:
-//! without any one of them, the simulator reports an error.
+//! Tests that every `barrier`, `async.commit` and `async.wait` in programs decomposed for sm_80 is
+//! needed: without any one of them, the simulator reports an error. The programs are a MatMul, the
+//! tile-level examples, and nested loops. An `async.commit` that could be merged with the first one
+//! of the next loop is exempt.
 
 use crate::support::{MatMul, decomposed, resolved, run, sm_80};
 

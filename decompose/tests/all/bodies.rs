@@ -1,9 +1,10 @@
 //! Tests tile-level bodies like the bodies of real kernels. Each is decomposed for every
 //! architecture in its line `// archs:`. The result must compute the meaning of the body, and
-//! CUDA's compiler (NVRTC) must accept it.
+//! CUDA's compiler (NVRTC) must accept it (in a normal run, a random quarter of the results is
+//! compiled).
 //!
-//! The bodies are `decompose/tests/tile/*.cby`, and products and reductions of every type and
-//! storage order, whose texts are generated here. Other tests check which instructions replace
+//! The bodies are `decompose/tests/tile/*.cby`, and products and reductions of many types and
+//! storage orders, whose texts are generated here. Other tests check which instructions replace
 //! operations: approximate ones if a cast hides their error, and fused multiply-adds.
 
 use crate::support::{decomposed, run_drawn};

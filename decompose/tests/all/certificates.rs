@@ -1,5 +1,6 @@
-//! Tests certificates, the data that prove the solver's choices: the checker accepts the
-//! certificates of decomposed programs, and refuses each of them after a change of one stride.
+//! Tests certificates, the data that prove the solver's choices. The checker accepts the
+//! certificates of five decomposed programs, among which each kind of relation occurs. It refuses
+//! each certificate about two or more layouts after a change of one stride.
 
 use crate::support::{MatMul, decomposed, sm_80};
 use carbyne_decompose::certificate::Relation;

@@ -1,5 +1,5 @@
-//! Tests tile-level bodies with comparisons, selections (`Select`) and Moves that read only a part
-//! of a tensor (`valid=`).
+//! Tests tile-level bodies with comparisons and selections (`Select`). Also tests that a Move of a
+//! block is refused if it reads only a part of a tensor (`valid=`).
 
 use super::support::{decomposed, run, sm_80};
 use carbyne_ir::diag::Code;

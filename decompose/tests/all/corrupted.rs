@@ -1,6 +1,6 @@
-//! Tests that decomposition and simulator take fragment layouts from the atom table and from
-//! nowhere else. If two strides of one fragment layout in the table are exchanged, the program is
-//! refused or computes wrong elements.
+//! Tests that decomposition and simulator take fragment layouts from the atom table. The test
+//! exchanges two strides of one fragment layout in the table. Then a MatMul is refused, computes
+//! wrong elements, or is decomposed to another atom.
 
 use crate::support::{MatMul, decomposed, run, sm_80};
 use carbyne_atoms::{Atom, AtomTable};

@@ -3,9 +3,10 @@
 //! (`partial`).
 //!
 //! `CARBYNE_CASES=30000` sets the number of programs; their random seed is then a new one, which is
-//! printed. `CARBYNE_SEED=1` sets the seed. Without either variable the seed is fixed. A program
-//! that fails is simplified as far as possible and written to `gate` in the build folder. After the
-//! correction it is added to `decompose/tests/gate`; every run tests all files of that folder.
+//! printed, as with `CARBYNE_ALL`. `CARBYNE_SEED=1` sets the seed. Without these variables the seed
+//! is fixed. A program that fails is simplified as far as possible and written to `gate` in the
+//! build folder. After the correction it is added to `decompose/tests/gate`; every run tests all
+//! files of that folder.
 
 mod partial;
 

@@ -1,5 +1,6 @@
 //! Tests kernels without a body: pins are kept, an output may overwrite an input, and the chosen
-//! parameters need no more registers than a block has.
+//! parameters need no more registers than a block has. Other tests check long rows, conversions of
+//! integers, and kernels that are split.
 
 use crate::support::{MatMul, decomposed, run, sm_80};
 use carbyne_atoms::{AtomTable, limits};

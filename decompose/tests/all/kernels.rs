@@ -1,7 +1,7 @@
 //! Tests kernels as people write them, `decompose/tests/kernel/*.cby`. A decomposed kernel must
 //! compute its meaning and the results of the source text.
 //!
-//! A run tests a random half of the kernels, each for one of its architectures, on integers or on
+//! A run tests a random third of the kernels, each for one of its architectures, on integers or on
 //! random numbers; with `CARBYNE_ALL=1` it tests all of them in all ways.
 
 use crate::support::{decomposed, resolved};

@@ -1,6 +1,6 @@
 //! Compares functions that compute layouts, swizzles and wavefronts with known results: those of
-//! the Hexcute paper, and numbers that follow from definitions. One test decomposes the paper's
-//! int4 example, and compares its layout and atoms.
+//! the Hexcute paper, and numbers that follow from definitions. One test decomposes an int4 product
+//! like the paper's, and compares its layout and atoms with expected ones.
 
 use crate::support::{decomposed, run, sm_80};
 use carbyne_decompose::internals::smem::{Access, Banks};

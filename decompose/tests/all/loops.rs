@@ -1,6 +1,6 @@
 //! Tests modulo schedules, the estimated overlap of a loop's iterations. The schedule of a
-//! decomposed loop is reported for its line in the source text, and equals the schedule of the
-//! source text.
+//! decomposed loop is reported for its line in the source text, and has the initiation interval of
+//! the schedule of the source text.
 //!
 //! The test is not in `src`, where it would compile the whole crate once more.
 

@@ -1,5 +1,5 @@
-//! Tests of decomposition. Most of them simulate the decomposed program and compare its results
-//! with the meaning of its specs; some compare layouts with numbers from papers.
+//! Tests decomposition. Most tests simulate the decomposed program and compare its results with the
+//! meaning of its specs; one file compares layouts with results of the Hexcute paper.
 
 /// The allocator of the binary, with which searches are faster.
 #[global_allocator]

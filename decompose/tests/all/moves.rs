@@ -1,6 +1,9 @@
 //! Tests the Moves of decomposed examples: each has the widest possible instruction, and no access
-//! has more bank conflicts than the best layout and swizzle cause. The tests find the best ones by
-//! trying all of them. Also tests that the solver does not discard a cheaper choice unexamined.
+//! has more bank conflicts than necessary. To find the fewest conflicts, the tests try all swizzles
+//! with the layout that was found, and with rows and columns of any padding up to 128 bytes. They
+//! take the possible instructions and the number of conflicts from the solver's own functions
+//! (`candidates`, `wavefronts`). Also tests that the solver does not discard a cheaper choice
+//! unexamined.
 
 use carbyne_atoms::{AtomTable, limits};
 use carbyne_decompose::certificate::Relation;

@@ -1,6 +1,6 @@
 //! Tests strategies. The built-in strategies compute the meaning of their specs for various sizes,
-//! types and parameters. A user's strategy is chosen if a pin names it or its estimate is the best
-//! one.
+//! types and parameters (a normal run takes a random third of them). A user's strategy is chosen if
+//! a pin names it or its estimate is the best one.
 
 use crate::support::{run, run_drawn};
 use carbyne_atoms::AtomTable;

@@ -1,5 +1,5 @@
-//! Tests errors of programs that cannot be decomposed: each has a code, a place, and a help that
-//! says how to correct the program.
+//! Tests errors of programs that cannot be decomposed: each has a code, and a help that says how to
+//! correct the program.
 
 use crate::support::{MatMul, decomposed, sm_80};
 use carbyne_ir::diag::{Code, Diagnostic};

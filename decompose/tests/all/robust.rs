@@ -1,8 +1,9 @@
 //! Tests that damaged programs are refused or simulated, without panics and without internal
-//! errors.
+//! errors. Also tests searches that end at their budget, sizes beyond the hardware, and built trees
+//! that no text can express.
 //!
 //! Each case replaces a few tokens of an example and passes the text through as many stages as
-//! accept it: parse, resolve, verify, decompose, simulate on a small budget, print.
+//! accept it: parse, resolve, verify, decompose, print, simulate on a small budget.
 //! `CARBYNE_DAMAGED=n` tries n texts for each example.
 
 use crate::support::sm_80;

@@ -1,5 +1,5 @@
-//! Tests loops with `stages=`, which copy tiles ahead into a ring. They compute the results of
-//! loops without it. They need one barrier per iteration if threads read tiles that other threads
+//! Tests loops with `stages=`, which copy tiles ahead into a ring. The decomposed kernels compute
+//! their meaning. They need one barrier per iteration if threads read tiles that other threads
 //! copied.
 
 use crate::support::{decomposed, run, run_with};

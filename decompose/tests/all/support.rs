@@ -1,5 +1,4 @@
-//! Helpers of these tests: generated texts of MatMuls, and functions that decompose and simulate a
-//! text.
+//! Decomposes and simulates the texts of these tests, and generates texts of MatMuls.
 
 use carbyne_atoms::AtomTable;
 use carbyne_decompose::{Decomposed, checked, decompose};

@@ -1,5 +1,5 @@
-//! Tests MatMuls with other sizes, layouts, types, names and pins than the example, to show that
-//! none of these is hard-coded. The simulator compares every body with its meaning.
+//! Tests MatMuls of many sizes, layouts, types, names and pins, to show that none of these is
+//! hard-coded. The simulator compares every body with its meaning.
 
 use crate::support::{MatMul, decomposed, run, run_random, sm_80};
 use carbyne_atoms::{Arch, AtomTable};

@@ -1,4 +1,4 @@
-//! Tests of modules that Rust code builds: they print as a person would write them, and errors name
+//! Tests modules that Rust code builds: they print as a person would write them, and errors name
 //! the place in the source program.
 
 use carbyne_ir::ast::{

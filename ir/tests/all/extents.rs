@@ -1,6 +1,8 @@
-//! Tests specs whose extents contain symbols, with random extents and facts: if the verifier
-//! refuses a spec, the operands do not fit for some values of the symbols (all small ones are
-//! tried), and correct specs are accepted.
+//! Tests specs whose extents contain symbols, with random extents and facts. For all small values
+//! of the symbols, the test computes whether the operands fit. If they do not fit for some values,
+//! the verifier must refuse the spec, with few exceptions; otherwise it must accept the spec. It
+//! may refuse a product also if two symbols are not known to be equal. Other tests check that many
+//! symbols or views take little time.
 
 use carbyne_ir::diag::Code;
 use carbyne_ir::testing;

@@ -1,7 +1,8 @@
-//! Runs the laws of the kit for a second implementation of layouts, as plain data. Operations that
-//! regroup, merge or evaluate leaves are written out leaf by leaf; those that need algebra
-//! (composition, inverses, division, products) call the crate's own. A law that only the crate's
-//! form of a result satisfies fails here.
+//! Runs the laws of the kit for a second implementation of layouts, as plain data. Most operations
+//! that regroup, merge or evaluate leaves, and complements, are written out leaf by leaf.
+//! Composition, inverses, division, products and the operations that are built from them call the
+//! crate's own layouts; for these, the laws test no independent implementation. A law about a
+//! written-out operation fails here if only the crate's form of the result satisfies it.
 
 use carbyne_ir::kit::{Answer, Bits, LayoutLike, Plain, Tiling, layout_laws};
 use carbyne_ir::layout::Layout;

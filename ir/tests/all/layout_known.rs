@@ -1,5 +1,6 @@
-//! Compares operations of the layout algebra with results from the literature (inverses in the
-//! Hexcute paper, examples in the documentation of CuTe), and tests refusals.
+//! Compares operations of the layout algebra with known results; some are from the Hexcute paper
+//! and from the documentation of CuTe. Also tests refusals, the text of layouts, and numbers at the
+//! ends of their range.
 
 use carbyne_ir::layout::{ComposedLayout, Layout, LayoutError, Swizzle, Tiler};
 use carbyne_ir::tuple::IntTuple;

@@ -1,5 +1,6 @@
-//! Tests the layout algebra over symbols: after substitution of values, every symbolic result is
-//! equal to the result over numbers. If a fact is missing, the error names it.
+//! Tests the layout algebra over symbols: after substitution of values, a symbolic result is the
+//! same function as the result over numbers. Inverses and common layouts may differ from those over
+//! numbers, but must be correct. If a fact is missing, the error names it.
 
 use carbyne_ir::expr::{Dim, ExprArena, VarId, VarInfo};
 use carbyne_ir::layout::{CoordLayout, Layout, LayoutError, Tiler};

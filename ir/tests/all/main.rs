@@ -1,5 +1,5 @@
-//! Tests of the layout algebra, its kit, and texts, trees and programs of kernels. They are one
-//! program, so that Cargo links once.
+//! Tests the layout algebra, its kit, and the texts, trees and programs of kernels. All tests are
+//! one program, so that Cargo links once.
 //!
 //! Without the feature `text`, only the tests of the algebra and the kit remain.
 

@@ -1,5 +1,5 @@
-//! Tests that every atom computes the meaning of its spec, on random data, and that replacing an
-//! operand's layout by another is always detected. A wrong row of the atom table is found this way.
+//! Tests that every atom computes the meaning of its spec, on random data, and that exchanging any
+//! two strides of an operand's layout is detected. A wrong row of the atom table is found this way.
 //! Both tests use a random architecture, or all architectures with the atom. Other tests are about
 //! bulk copies, shuffles, and synchronization statements: the program that exercises a statement
 //! passes, and fails without the statement.

@@ -1,4 +1,5 @@
-//! Tests that three of the examples run, and that their bodies compute their meanings.
+//! Tests three of the examples in the simulator: their bodies compute their meanings. One of them
+//! runs only its first block.
 
 use crate::support::good;
 use carbyne_simulate::{Inputs, Options};

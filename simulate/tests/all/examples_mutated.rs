@@ -1,6 +1,6 @@
-//! Tests that the simulator finds errors in the examples with a meaning: each statement of their
-//! bodies is removed or changed. Every such mutation is reported, or is listed as one without an
-//! effect.
+//! Tests that errors in nine examples, whose kernels are generic specs, are found: each statement
+//! of their bodies is removed or changed. Parser, verifier or simulator must report each mutation
+//! that is not listed as one without an effect.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::{

@@ -1,4 +1,4 @@
-//! Tests errors that appear on hardware only occasionally. Each program runs in a correct and in a
+//! Tests errors that appear on hardware only occasionally. Most programs run in a correct and in a
 //! wrong version, under the default schedule and under random ones, and the wrong version is
 //! reported under all of them.
 

@@ -1,4 +1,4 @@
-//! Tests of the simulator, in one program so that they are linked once.
+//! Tests the simulator. All tests are one program, so that Cargo links once.
 
 mod accumulate;
 mod atoms;

@@ -1,5 +1,6 @@
 //! Tests that the simulator finds errors of synchronization: in correct pipelines, one
-//! synchronization is removed, moved or changed.
+//! synchronization is removed, moved or changed. A second test removes each statement, of whatever
+//! kind.
 //!
 //! The programs of `mutants/` are correct and run without a report. The comment after each
 //! synchronization statement lists the expected code for every single mutation of the statement:

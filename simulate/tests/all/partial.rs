@@ -1,5 +1,5 @@
 //! Tests partial tiles, which reach over the end of their tensors: elements outside read as zero
-//! and are not written, for every kind of access. Random tiles and random chains of operations on
+//! and are not written, for many kinds of access. Random tiles and random chains of operations on
 //! tiles are among them.
 
 use crate::support::{bad_with, good, run};

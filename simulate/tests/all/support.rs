@@ -1,4 +1,4 @@
-//! Helpers that run the text of a program in the simulator.
+//! Runs the text of a program in the simulator, for these tests.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::diag::{Code, Diagnostic};

@@ -1,7 +1,9 @@
-//! Tests that the checker finds every error that the simulator finds. The test deletes, moves,
-//! modifies or doubles one synchronization statement of a correct program, or gives its rings one
-//! stage less. If the simulator reports an ordering error under any schedule, the checker must not
-//! have proved everything.
+//! Tests that the checker does not prove programs in which the simulator finds an ordering error.
+//! The test deletes, moves, modifies or doubles one synchronization statement of a correct program,
+//! or gives its rings one stage less; a normal run takes a part of these changes. If the simulator
+//! reports an ordering error under any schedule, the checker must not have proved everything. Its
+//! answer must not change if it follows every iteration. A second test takes wrong programs from
+//! the filetests of the simulator.
 
 use crate::corpus::{Case, cases};
 use crate::support::{program, reports};

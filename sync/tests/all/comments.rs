@@ -1,6 +1,6 @@
-//! Tests of the comments that say which accesses a synchronization statement orders. A statement
-//! whose comment says that it orders nothing can be left out: the checker proves the kernel without
-//! it.
+//! Tests the comments that say which accesses a synchronization statement orders. A statement whose
+//! comment says that it orders nothing can be left out: the checker proves the kernel without it. A
+//! normal run takes a random third of the correct programs.
 
 use crate::corpus::{Case, cases};
 use crate::support::{complaints, program, reports, right};

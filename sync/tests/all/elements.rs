@@ -1,5 +1,5 @@
-//! Tests of kernels whose accesses depend on integers in the caller's memory, such as a list of
-//! rows. The checker tries such kernels with drawn values.
+//! Tests kernels whose accesses depend on integers in the caller's memory, such as a list of rows.
+//! The checker tries such kernels with drawn values.
 
 use crate::support::{complaints, reports, right};
 use carbyne_atoms::Arch;

@@ -1,6 +1,6 @@
-//! Tests of errors in synchronization: waits that never end, arrivals without a wait, and barriers
-//! that some threads do not reach. Each is refused, and the error names both statements. Other
-//! tests count the races in small kernels of one block or of several blocks.
+//! Tests errors in synchronization: waits that never end, arrivals without a wait, and barriers
+//! that some threads do not reach. Each is refused, and an error about an mbarrier names a second
+//! statement, too. Other tests count the races in small kernels of one block or of several blocks.
 
 use crate::support::{reports, right};
 use carbyne_atoms::Arch;

@@ -1,4 +1,4 @@
-//! Tests of loops with many iterations or an unknown trip count: iterations that the checker leaves
+//! Tests loops with many iterations or an unknown trip count: iterations that the checker leaves
 //! out must behave like those that it follows.
 
 use crate::support::{complaints, right};

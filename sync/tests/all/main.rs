@@ -1,4 +1,4 @@
-//! Tests of the checker, in one program so that they link once.
+//! Tests the checker. All tests are one program, so that Cargo links once.
 
 /// The allocator of the command-line program, with which searches are faster.
 #[global_allocator]

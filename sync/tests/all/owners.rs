@@ -1,4 +1,4 @@
-//! Tests of `owners`, the proof from the formula of an offset that no two threads access the same
+//! Tests `owners`, the proof from the formula of an offset that no two threads access the same
 //! element of global memory. Some of the kernels must not be proved.
 
 use crate::support::{reports, right};

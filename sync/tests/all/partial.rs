@@ -1,4 +1,4 @@
-//! Tests of partial tiles, which reach over the end of a mode. The checker must record no access to
+//! Tests partial tiles, which reach over the end of a mode. The checker must record no access to
 //! elements beyond the end, and every access to other elements.
 
 use crate::support::{complaints, reports, right};

@@ -1,4 +1,4 @@
-//! Tests of reports and the messages made of them: certificates are valid, one defect is one error,
+//! Tests reports and the messages made of them: certificates are valid, one defect is one error,
 //! and help takes existing statements into account.
 
 use crate::support::{reports, right, root};

@@ -1,4 +1,4 @@
-//! Helpers of these tests, from the text of a program to the report of the checker.
+//! Resolves and checks the texts of these tests, and lists what is not proved.
 
 use carbyne_atoms::{Arch, AtomTable};
 use carbyne_ir::ast::Module;

@@ -1,4 +1,4 @@
-//! Proptest strategies that draw random operations of TEIR (the Tiled Execution IR). All drawn
+//! Draws random operations of TEIR (the Tiled Execution IR) with strategies of proptest. All drawn
 //! operations are well formed.
 
 use carbyne_ir::testing;

@@ -1,6 +1,6 @@
-//! Tests the operations under `teir/examples`: each is lowered in both ways, decomposed and printed
-//! for two architectures, and its results equal the results of the operation. A file has the
-//! expected program of one of them.
+//! Tests the operations under `teir/examples`: each, in FP32 and in FP64, is lowered in both ways,
+//! decomposed and printed for two architectures, and its results equal the results of the
+//! operation. A file has the expected program of one of them.
 
 use crate::lowering::Lower;
 use carbyne_embed::{Arch, AtomTable, cuda};

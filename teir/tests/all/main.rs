@@ -1,4 +1,4 @@
-//! Tests of TEIR: records, rules, semantics, lowering and the examples.
+//! Tests TEIR: records, rules, semantics, lowering and the examples.
 
 mod draw;
 mod examples;

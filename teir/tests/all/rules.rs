@@ -1,5 +1,6 @@
-//! Tests the checks of operations: each violation has its code and its place, and a help that
-//! corrects the operation.
+//! Tests the checks of operations: each violation has its code, its place and a help. Every code
+//! has an operation under `teir/tests/violations` with the expected message, or is listed in
+//! `ELSEWHERE`.
 
 use carbyne_teir::{Code, Field, Operation, Place, Violation, lower};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Tests of the text format on generated modules, in one program so that they are linked once.
+//! Tests the text format on generated modules. All tests are one program, so that Cargo links once.
 
 mod coverage;
 mod ids;

@@ -1,4 +1,5 @@
-//! Tests modulo schedules: the search against brute force, and loops whose schedules are known.
+//! Tests modulo schedules: the search against brute force and on random loops, and loops whose
+//! schedules are known.
 
 mod brute;
 mod known;

@@ -1,4 +1,5 @@
-//! Tests that loops of twenty operations are solved to a proved optimum in few nodes.
+//! Tests that most random loops of twenty operations are solved to a proved optimum in few nodes.
+//! Also tests problems with numbers as large as they may be.
 
 use crate::schedule::modulo::Proof;
 use crate::schedule::problem::{Operation, Problem, Use};

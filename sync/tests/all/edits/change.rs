@@ -1,4 +1,4 @@
-//! Edits of a module for the test of random edits: finds the statements at which an edit is
+//! Applies edits to modules, for the test of random edits: finds the statements at which an edit is
 //! possible, and applies one edit.
 
 use carbyne_ir::ast::visit::{self, PartMut};

@@ -1,5 +1,5 @@
-//! The kernels of the test of random edits. They are decomposed for small grids, so that the blocks
-//! of persistent kernels process several tiles.
+//! Decomposes the kernels of the test of random edits, for small grids, so that the blocks of
+//! persistent kernels process several tiles.
 
 use crate::support::root;
 use carbyne_atoms::{Arch, AtomTable};
