@@ -1,4 +1,4 @@
-//! The GPU architectures ([`Arch`]): their names, and the devices that run their code. The
+//! Defines the GPU architectures ([`Arch`]): their names, and the devices that run their code. The
 //! condition under which an atom exists is an [`ArchReq`]: an architecture and later ones, or
 //! exactly one.
 //!

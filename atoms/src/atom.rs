@@ -1,6 +1,7 @@
-//! An atom: one entry of the atom table. It states the operation of an instruction ([`AtomOp`]),
-//! the threads that execute it, the values that they hold ([`AtomOperand`]), when its results are
-//! visible ([`Visibility`]), its rounding ([`Rounding`]), its cost ([`Cost`]) and its CUDA text.
+//! Defines [`Atom`], one entry of the atom table. It states the operation of an instruction
+//! ([`AtomOp`]), the threads that execute it, the values that they hold ([`AtomOperand`]), when its
+//! results are visible ([`Visibility`]), its rounding ([`Rounding`]), its cost ([`Cost`]) and its
+//! CUDA text.
 //!
 //! Conventions that every consumer may rely on:
 //! - Threads are numbered in the order of [`Atom::thread_layout`]. For a warp this number is the

@@ -1,6 +1,7 @@
-//! The banks of shared memory ([`Banks`]): the words that an access touches, the bank of a word,
-//! and the number of wavefronts (cycles) of one phase of a warp's access, including those of bank
-//! conflicts. Callers sum over phases. [`SECTOR_BYTES`] is the unit of accesses to global memory.
+//! Describes the banks of shared memory ([`Banks`]): the words that an access touches, the bank of
+//! a word, and the number of wavefronts (cycles) of one phase of a warp's access, including those
+//! of bank conflicts. Callers sum over phases. [`SECTOR_BYTES`] is the unit of accesses to global
+//! memory.
 //!
 //! In one wavefront each bank delivers at most one word. An access that is too wide for one
 //! wavefront is split by lanes first: into two halves of a warp for 8 bytes per lane, into four

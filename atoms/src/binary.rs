@@ -1,6 +1,6 @@
-//! The atoms of sums, differences, products, quotients, minima and maxima of two operands, on one
-//! value per thread and on packed pairs of 16-bit floats. Comparisons are in `compare.rs`, `and`,
-//! `or` and `xor` in `reduce.rs`.
+//! Lists the atoms of sums, differences, products, quotients, minima and maxima of two operands, on
+//! one value per thread and on packed pairs of 16-bit floats. Comparisons are in `compare.rs`,
+//! `and`, `or` and `xor` in `reduce.rs`.
 //!
 //! - Sums and products of floats use functions that the CUDA compiler never contracts to a fused
 //!   multiply-add, so that each is rounded as its atom says. Atoms with `contract` in their name

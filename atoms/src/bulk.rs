@@ -1,6 +1,7 @@
 //! Decides whether a bulk atom (`cp.async.bulk`, `cp.reduce.async.bulk`) implements a spec, and
 //! which bytes it moves ([`BulkCopy`]). The first difference is a [`BulkMismatch`]. Matcher,
-//! printer and simulator all call [`bulk_copy`], so that they agree.
+//! printer and simulator call [`bulk_copy`] through [`crate::bind`], and the synchronization
+//! checker calls it itself, so that they agree.
 //!
 //! One thread issues a bulk copy, which copies as much as its operands hold. Fields of the atom
 //! describe the differences between atoms: [`Extent`], [`crate::Visibility`], the cache hint, and

@@ -1,5 +1,5 @@
-//! The atoms of comparisons, whose result is a `bool`, and of `Select`, the selection of one of two
-//! values by a `bool`.
+//! Lists the atoms of comparisons, whose result is a `bool`, and of `Select`, the selection of one
+//! of two values by a `bool`.
 //!
 //! All texts are CUDA C++. A comparison, such as `{D} = {A} < {B};`, compiles to two instructions:
 //! `setp` writes a predicate, and `selp` converts it to a number in a register. The CUDA compiler

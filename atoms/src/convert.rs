@@ -1,4 +1,4 @@
-//! The atoms of casts between floating-point types, of one value and of packed pairs.
+//! Lists the atoms of casts between floating-point types, of one value and of packed pairs.
 //! `convert_through.rs` has the pairs of types that are missing here.
 //!
 //! The hardware converts 8-bit floats in pairs. A number beyond their range becomes the largest one

@@ -1,4 +1,4 @@
-//! The atoms of casts from integers, to integers and between integers, except those in
+//! Lists the atoms of casts from integers, to integers and between integers, except those in
 //! `convert_through.rs`.
 //!
 //! A cast to an integer rounds to nearest even and saturates; NaN becomes 0. The conversions of the

@@ -1,4 +1,4 @@
-//! The atoms of casts between all pairs of scalar types of whole bytes that `convert.rs` and
+//! Lists the atoms of casts between all pairs of scalar types of whole bytes that `convert.rs` and
 //! `convert_int.rs` lack, and of packed pairs of 4-bit integers. Most of them convert through a
 //! third type, because no instruction converts in one step.
 //!

@@ -1,4 +1,4 @@
-//! The atoms of `cp.async`: asynchronous copies from global to shared memory that do not pass
+//! Lists the atoms of `cp.async`: asynchronous copies from global to shared memory that do not pass
 //! through registers.
 //!
 //! `.ca` keeps the data in the L1 cache. `.cg` does not, and exists for 16 bytes only. Atoms with

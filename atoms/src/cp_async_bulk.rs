@@ -1,6 +1,7 @@
-//! The atoms of `cp.async.bulk` and `cp.reduce.async.bulk`: bulk copies between global and shared
-//! memory that one thread issues, of contiguous bytes or of boxes of tensor maps. Atoms differ in
-//! extent, direction and cache hint, and in whether a copy reaches several blocks (`multicast`).
+//! Lists the atoms of `cp.async.bulk` and `cp.reduce.async.bulk`: bulk copies between global and
+//! shared memory that one thread issues, of contiguous bytes or of boxes of tensor maps. Atoms
+//! differ in extent, direction and cache hint, and in whether a copy reaches several blocks
+//! (`multicast`).
 //!
 //! Copies to shared memory complete on an mbarrier. Copies from shared memory complete in the
 //! thread's bulk group. Costs are those of a unit of 16 bytes. `cp.reduce` adds to global memory,

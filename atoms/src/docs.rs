@@ -1,6 +1,6 @@
-//! Writes atom tables as a Markdown page with one section per atom. `carbyne atoms --markdown`
-//! prints the result of [`atoms_markdown`], `carbyne atoms NAME` that of [`atom_markdown`] with a
-//! drawing.
+//! Writes atom tables as a Markdown page, with a section for each atom or for several similar ones.
+//! `carbyne atoms --markdown` prints the result of [`atoms_markdown`], `carbyne atoms NAME` that of
+//! [`atom_markdown`] with a drawing.
 //!
 //! MatMul atoms that differ only in the number n of columns share one section, as a [`Series`].
 //!

@@ -1,6 +1,6 @@
-//! The constructors by which the files of this crate write atoms as one row each ([`atom`], [`r`]
-//! for a read operand, [`w`] for a written one, ...), and costs that follow from the rates of an
-//! architecture.
+//! Defines the constructors by which the files of this crate write atoms as one row each ([`atom`],
+//! [`r`] for a read operand, [`w`] for a written one, ...), and costs that follow from the rates of
+//! an architecture.
 //!
 //! Layouts in rows are texts, as in the text format. So a search for a layout finds the atom
 //! together with the tests and dumps that show it. A text that does not parse is a defect of this

@@ -1,6 +1,6 @@
-//! Bounds on the error of approximate instructions. They are added to the tolerance when a body is
-//! compared with the meaning of its spec, and when the simulator's results are compared with those
-//! of a device.
+//! Defines [`ErrorBound`], a bound on the error of an approximate instruction. Such bounds are
+//! added to the tolerance when a body is compared with the meaning of its spec, and when the
+//! simulator's results are compared with those of a device.
 //!
 //! Documents state bounds in units in the last place (ulp) or as powers of two. [`ErrorBound`]
 //! stores them in a form that is easy to evaluate: |r − f(x)| ≤ (a + b·|x|)·|f(x)| + c, where r is

@@ -1,4 +1,4 @@
-//! The atoms of fused multiply-adds of one thread, on scalars and on packed pairs.
+//! Lists the atoms of fused multiply-adds of one thread, on scalars and on packed pairs.
 //!
 //! A pair is two independent products. Its atom is therefore a MatMul of l = 2 batches with m = n =
 //! k = 1. Templates are C++ expressions, so that operands may lie in any memory. The CUDA compiler

@@ -1,4 +1,4 @@
-//! The atoms of plain loads from global memory and stores to it, one vector per thread.
+//! Lists the atoms of plain loads from global memory and stores to it, one vector per thread.
 //!
 //! Templates are C++ accesses through a vector type. The CUDA compiler compiles each to one
 //! instruction. The exception is `ld.global.b128.unaligned`, which may begin at any element: it

@@ -1,5 +1,5 @@
-//! The atoms of `ldmatrix`: loads of 8x8 matrices of 16-bit units from shared memory by a whole
-//! warp.
+//! Lists the atoms of `ldmatrix`: loads of 8x8 matrices of 16-bit units from shared memory by a
+//! whole warp.
 //!
 //! The tile is `[8, 8*x]`: its coordinates are the unit within a row, and the row. Lanes 0-7 give
 //! the addresses of the rows of the first matrix, lanes 8-15 the rows of the second, and so on.

@@ -1,5 +1,5 @@
-//! The atom table: the hardware instructions of each GPU architecture, and short sequences of them,
-//! as data.
+//! Defines the atom table: the hardware instructions of each GPU architecture, and short sequences
+//! of them, as data.
 //!
 //! An [`Atom`] is one variant of an instruction, for example `mma.m16n8k16.f32.f16`. Its fields
 //! state the operands, which elements each thread holds (the thread-value layout), the alignment,

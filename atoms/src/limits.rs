@@ -1,6 +1,6 @@
-//! The sizes and speeds of a multiprocessor, by architecture: shared memory, registers and threads,
-//! arithmetic rates, latencies. Costs of atoms follow from the speeds, and the solver keeps to the
-//! sizes.
+//! Lists the sizes and speeds of a multiprocessor, by architecture: shared memory, registers and
+//! threads, arithmetic rates, latencies. Costs of atoms follow from the speeds, and the solver
+//! keeps to the sizes.
 //!
 //! Sizes come from the table "Technical Specifications per Compute Capability" of the CUDA C++
 //! Programming Guide, and arithmetic rates, except for those of matrix products, from its table

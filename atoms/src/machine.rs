@@ -1,6 +1,6 @@
-//! Cards, such as the H100: the numbers that differ between two products of one architecture
-//! (multiprocessors, clock, memory bandwidth). The cost model needs them for times and for the
-//! number of blocks. [`machine()`] returns the default card of an architecture.
+//! Lists the figures of cards, such as the H100, that their architecture does not fix: the number
+//! of multiprocessors, the clock, the memory bandwidth. The cost model needs them for times and for
+//! the number of blocks. [`machine()`] returns the default card of an architecture.
 //!
 //! The numbers come from NVIDIA's datasheets and whitepapers, which `source` names. `source` marks
 //! the others as estimates.

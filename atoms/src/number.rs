@@ -1,6 +1,6 @@
-//! Numbers that an atom's text contains besides its operands, for example the number of groups for
-//! which a wait waits, the parity of an mbarrier phase, or a mask of lanes. [`AtomNumber`] states
-//! the range of such a number, and whether it may be computed at run time.
+//! Defines [`AtomNumber`], a number that an atom's text contains besides its operands, for example
+//! the number of groups for which a wait waits, the parity of an mbarrier phase, or a mask of
+//! lanes. It states the range of the number, and whether it may be computed at run time.
 
 use crate::operand::AsmClass;
 use std::fmt;

@@ -1,8 +1,8 @@
-//! The data type for operands of atoms, [`AtomOperand`]: which elements each thread holds or
-//! addresses, in which memories, and whether through addresses or a matrix descriptor
-//! ([`Addressing`]). [`Elem`] is the unit of an operand: one scalar of a type, or a number of bits
-//! of any type. [`Divisor`] states the literals that an operand takes if it must be a literal.
-//! [`AsmClass`] is the class of registers in inline PTX.
+//! Defines [`AtomOperand`], an operand of an atom: which elements each thread holds or addresses,
+//! in which memories, and whether through addresses or a matrix descriptor ([`Addressing`]).
+//! [`Elem`] is the unit of an operand: one scalar of a type, or a number of bits of any type.
+//! [`Divisor`] states the literals that an operand takes if it must be a literal. [`AsmClass`] is
+//! the class of registers in inline PTX.
 //!
 //! [`crate::atom`] states the conventions.
 

@@ -1,4 +1,4 @@
-//! The atoms of `red`: atomic additions, minima and maxima in memory (`Move.add`, `Move.min`,
+//! Lists the atoms of `red`: atomic additions, minima and maxima in memory (`Move.add`, `Move.min`,
 //! `Move.max`). Several threads may update an element at the same time, in any order.
 //!
 //! In global memory, subnormal operands and results of f32 count as zeros. Shared memory has a unit

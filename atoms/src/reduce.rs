@@ -1,7 +1,7 @@
-//! The atoms of reductions. `redux.sync` and `vote.sync` reduce one integer or one `bool` per lane
-//! over a whole warp; every lane receives the result. A ballot is a cast of one `bool` per lane to
-//! 32 bits; every lane receives all of them. `and`, `or` and `xor` reduce two integers of one
-//! thread.
+//! Lists the atoms of reductions. `redux.sync` and `vote.sync` reduce one integer or one `bool` per
+//! lane over a whole warp; every lane receives the result. A ballot is a cast of one `bool` per
+//! lane to 32 bits; every lane receives all of them. `and`, `or` and `xor` reduce two integers of
+//! one thread.
 //!
 //! The architectures of the table have no `redux.sync` of f32; a butterfly of `shfl` replaces it.
 

@@ -1,4 +1,4 @@
-//! The atoms of copies between registers, and from literals, parameters and coordinates to
+//! Lists the atoms of copies between registers, and from literals, parameters and coordinates to
 //! registers.
 //!
 //! An Init may also write to memory. Its literal is the operand `value`, which counts as a register

@@ -1,4 +1,4 @@
-//! The atoms of plain loads from shared memory and stores to it, one vector per thread.
+//! Lists the atoms of plain loads from shared memory and stores to it, one vector per thread.
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomOp};

@@ -1,4 +1,4 @@
-//! The atoms of `shfl.sync`: exchange of registers between the lanes of a warp.
+//! Lists the atoms of `shfl.sync`: exchange of registers between the lanes of a warp.
 //!
 //! All 32 lanes take part. A 64-bit value is exchanged as two 32-bit values.
 

@@ -1,5 +1,6 @@
-//! The atoms of transcendental functions: approximate instructions, library functions, and formulas
-//! for activations. Every atom states its error, from which the tolerances of comparisons follow.
+//! Lists the atoms of functions that are not rounded once: transcendental functions, approximate
+//! roots and reciprocals, and activations. They are approximate instructions, library functions, or
+//! formulas. Every atom states its error, from which the tolerances of comparisons follow.
 //!
 //! The instructions keep subnormal numbers if such a variant exists, except in atoms named `ftz`.
 //! In `ex2.approx` this takes three more instructions. "Ulp" in an atom's error is an ulp of its

@@ -1,5 +1,5 @@
-//! The atoms of `stmatrix`: stores of 8x8 matrices of 16-bit units to shared memory by a whole
-//! warp. They are the reverse of `ldmatrix`, with the same tile and layouts.
+//! Lists the atoms of `stmatrix`: stores of 8x8 matrices of 16-bit units to shared memory by a
+//! whole warp. They are the reverse of `ldmatrix`, with the same tile and layouts.
 //!
 //! With fewer than four matrices the hardware ignores the addresses of the other lanes. The table
 //! repeats the addresses of the lanes before them (stride 0). `.trans` transposes each matrix.

@@ -1,5 +1,5 @@
-//! [`AtomTable`]: all atoms of one architecture, with lookup by name, by kind of spec and by
-//! synchronization statement, and the errors for an atom or a statement that the architecture
+//! Defines [`AtomTable`], all atoms of one architecture, with lookup by name, by kind of spec and
+//! by synchronization statement, and the errors for an atom or a statement that the architecture
 //! lacks.
 
 use crate::arch::Arch;

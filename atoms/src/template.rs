@@ -1,5 +1,5 @@
-//! Templates: the CUDA or PTX text of an atom, with a placeholder `{name}` for each operand and
-//! number. This file parses templates and fills them in.
+//! Defines [`Template`], the CUDA or PTX text of an atom, with a placeholder `{name}` for each
+//! operand and number. This file parses templates and fills them in.
 //!
 //! Further placeholders (A, B, D and S stand for any operand; S is the source of a copy or
 //! function):

@@ -1,5 +1,6 @@
 //! Compares the threads that execute a spec with the thread group of an atom, for example
-//! `[8].thread` with the 32 lanes of a warp. Matcher and simulator both use this file.
+//! `[8].thread` with the 32 lanes of a warp. Matcher, printer and simulator use this comparison
+//! through [`crate::bind`].
 //!
 //! A thread tensor has levels, one per pair of brackets. Its innermost level is the group that
 //! executes a spec together. Several innermost levels form the group if they state its arrangement:

@@ -1,4 +1,4 @@
-//! The atoms of pointwise functions of one operand that are exact or rounded once: negation,
+//! Lists the atoms of pointwise functions of one operand that are exact or rounded once: negation,
 //! absolute value, relu, square root, reciprocal.
 
 use crate::arch::{Arch, ArchReq};

@@ -1,6 +1,6 @@
-//! The object for a decomposed program, in which every statement names its instruction. Its
-//! functions decompose a program, and return its text, its CUDA C++, its PTX or machine code, the
-//! data that a launcher needs, and the certificates.
+//! Implements the C object for a decomposed program, in which every statement names its
+//! instruction. Its functions decompose a program, and return its text, its CUDA C++, its PTX or
+//! machine code, the data that a launcher needs, and the certificates.
 
 use crate::border::{
     Outcome, Status, answer, given, list, misuse, optional_word, options, place, word,

@@ -1,5 +1,6 @@
-//! The list of errors and warnings that a call returns. Functions read the fields of each one:
-//! code, severity, message, places in the text, help. Others return the whole list as text or JSON.
+//! Implements the C object for the errors or warnings that a call returns. Functions read the
+//! fields of each error or warning: code, severity, message, places in the text, help. Others
+//! return the whole list as text or JSON.
 
 use crate::objects::free;
 use carbyne::documents;

@@ -1,5 +1,5 @@
-//! The object that executes the kernels of a decomposed program on tensors of the caller, on a GPU
-//! or on the simulator.
+//! Implements the C object that executes the kernels of a decomposed program on tensors of the
+//! caller, on a GPU or on the simulator.
 
 use crate::border::{Failure, Outcome, Status, answer, given, list, misuse, place, silent};
 use crate::decomposed::Decomposed;

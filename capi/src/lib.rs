@@ -1,5 +1,5 @@
-//! The C interface of carbyne: the functions that `include/carbyne.h` declares, in a shared
-//! library.
+//! Implements the C interface of carbyne: the functions that `include/carbyne.h` declares, in a
+//! shared library.
 //!
 //! Reading order: `border` (the beginning and the end of every function), `diagnostics` (errors),
 //! then one file per object. A test generates the header from these files and compares it with

@@ -1,5 +1,5 @@
-//! The object for a well-formed program. Its functions parse and check a text with its imports,
-//! print the program, and prove that its accesses are ordered. `simulate.rs` executes it.
+//! Implements the C object for a well-formed program. Its functions parse and check a text with its
+//! imports, print the program, and prove that its accesses are ordered. `simulate.rs` executes it.
 
 use crate::border::{Failure, Outcome, Status, answer, given, list, optional_word, place, silent};
 use crate::bytes::{Bytes, bytes};

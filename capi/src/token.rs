@@ -1,6 +1,7 @@
-//! Tokens by which another thread of the caller cancels a long call. Long calls run on a thread of
-//! their own, because the stack of the caller's thread may be small: [`run_with_token`] starts it.
-//! [`make_object`] does so for functions that create an object from another.
+//! Implements tokens ([`Token`]), by which another thread of the caller cancels a long call. Long
+//! calls run on a thread of their own, because the stack of the caller's thread may be small:
+//! [`run_with_token`] starts it. [`make_object`] does so for functions that create an object from
+//! another.
 
 use crate::border::{Outcome, Status, answer, given, place, silent};
 use crate::diagnostics::Diagnostics;

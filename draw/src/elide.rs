@@ -1,8 +1,8 @@
 //! Removes repetitions from large pictures, so that they remain readable. If rows or columns repeat
 //! with constant differences of their numbers, some whole periods (at least 8 rows or columns) and
 //! the beginning of the next one remain. If nothing repeats, or the period is too long, the first
-//! rows and columns remain. Of the panels that stand for coordinates of further modes, the first
-//! ones that fit remain.
+//! rows and columns remain. If panels stand for coordinates of further modes, the first ones that
+//! fit remain.
 //!
 //! Invariant: a picture that is small enough is unchanged. A note names everything that is left
 //! out, and the repetition.

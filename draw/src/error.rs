@@ -1,5 +1,5 @@
-//! [`DrawError`]: the reasons why something cannot be drawn, such as a layout that is still open
-//! (`?`), each with its code and help.
+//! Defines [`DrawError`], the reasons why something cannot be drawn, such as a layout that is still
+//! open (`?`), each with its code and help.
 
 use carbyne_ir::diag::Code;
 use carbyne_ir::layout::LayoutError;

@@ -1,5 +1,5 @@
-//! A [`Field`]: the positions of a tile's elements in memory, in elements and in bytes. It is a
-//! layout with offset and swizzle. All pictures of memory read positions from it.
+//! Defines [`Field`], the positions of a tile's elements in memory, in elements and in bytes. It is
+//! a layout with offset and swizzle. All pictures of memory read positions from it.
 //!
 //! Invariant: a field of rank 1 is drawn as a row, one of rank 2 as rows and columns. Coordinates
 //! of further modes are panels, or additional columns if there would be more than [`MAX_PANELS`]

@@ -1,10 +1,10 @@
-//! Pictures of layouts: offsets, thread-value layouts, tilings and bank conflicts, as SVG, HTML or
-//! text.
+//! Draws layouts, tensors and operands of atoms: offsets, thread-value layouts, tilings and bank
+//! conflicts, as SVG, HTML or text.
 //!
 //! Reading order: [`picture`] (panels of cells) and [`field`] (the positions of elements); the
 //! modules that create pictures ([`grid`], [`tiling`], [`tv`], [`banks`], [`tensor`]); [`elide`],
 //! which removes repetitions from large pictures; and the writers ([`svg`], [`text`]). [`parse`]
-//! reads tilers from the command line.
+//! reads tilers and shapes from the command line.
 //!
 //! Invariant: this crate computes no offset and no bank by itself. Offsets come from the layout
 //! algebra, hardware facts from `carbyne-atoms`. Invariant: sizes are checked before a picture is

@@ -1,4 +1,4 @@
-//! The colors of pictures. Each has a variant for light and for dark screens.
+//! Defines the colors of pictures. Each has a variant for light and for dark screens.
 //!
 //! The eight hues distinguish things; people with red-green blindness can tell them apart, too.
 //! They are Paul Tol's qualitative scheme "light" (technical note SRON/EPS/TN/09-002), made for

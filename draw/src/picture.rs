@@ -1,8 +1,8 @@
-//! The data type of a picture before it becomes SVG, HTML or text: panels of cells with labels,
+//! Defines [`Picture`], a picture before it becomes SVG, HTML or text: panels of cells with labels,
 //! colors and outlines. `grid`, `tv` and others create it; `svg` and `text` write it.
 //!
-//! Invariant: a panel has `rows * cols` cells, row by row. A picture has at most
-//! [`MAX_PICTURE_CELLS`] cells; every function that creates a picture calls `bounded` first.
+//! Invariant: a panel has `rows * cols` cells, row by row. Every tile that is drawn has at most
+//! [`MAX_PICTURE_CELLS`] cells; `bounded` checks this before any cell is made.
 
 use crate::error::DrawError;
 use carbyne_ir::limits::MAX_PICTURE_CELLS;

@@ -1,6 +1,6 @@
-//! All of carbyne as one library, for compilers and other programs that generate kernels. A program
-//! checks a text or a syntax tree, decomposes it for an architecture, proves that its accesses
-//! are ordered, executes it on the CPU with its own arrays, and prints it as CUDA C++.
+//! Offers all of carbyne as one library, for compilers and other programs that generate kernels. A
+//! program checks a text or a syntax tree, decomposes it for an architecture, proves that its
+//! accesses are ordered, executes it on the CPU with its own arrays, and prints it as CUDA C++.
 //!
 //! ```
 //! use carbyne_embed::{Arch, Array, AtomTable, Checked, Options, Scalar, cuda};

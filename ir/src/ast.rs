@@ -1,5 +1,6 @@
-//! The syntax tree: the written form of a module. One tree serves texts at every level, from a
-//! kernel without tiles and threads down to single instructions.
+//! Defines the syntax tree of a module ([`Module`]), the form in which it is written. One tree
+//! serves texts at every level, from a kernel without tiles and threads down to single
+//! instructions.
 //!
 //! [`crate::text`] parses texts to this tree and prints it; builders and the solver construct it.
 //! The tree keeps names of `let` constants, omitted types, comments and blank lines.
@@ -10,8 +11,9 @@
 //! - `parse(print(m)) == m` for every well-formed module; equality ignores spans and ids.
 //! - The parser or a builder gives each statement an id, and rewriting a tree keeps it. A statement
 //!   made from another one refers to that one's id. The text contains no ids.
-//! - [`crate::text::well_formed()`] refuses trees that no text can express; [`crate::resolve`]
-//!   calls it first.
+//! - [`crate::text::well_formed()`] refuses trees that no text can express.
+//!   [`crate::resolve::resolve`] calls it first, and [`crate::resolve::resolve_read`] trusts that
+//!   the tree came from a text.
 //! - Dropping and printing never recurse. `clone`, `==` and `{:?}` recurse as deep as the tree is
 //!   nested.
 //! - Names contain only ASCII letters, digits and `_`. Names of data and threads do not include the

@@ -1,5 +1,5 @@
-//! Builders: construct modules in Rust, for programs that generate kernels, in the short forms of
-//! version 2 of the text format.
+//! Constructs modules in Rust, for programs that generate kernels, in the short forms of version 2
+//! of the text format.
 //!
 //! A [`Builder`] collects tensors and kernels, a [`Body`] collects statements. Operators and the
 //! functions of [`Compute`] make expressions over tensors; a [`Num`] is a number such as a loop

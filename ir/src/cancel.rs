@@ -1,4 +1,4 @@
-//! Cancellation of long work by another thread.
+//! Cancels long work from another thread.
 //!
 //! Decomposition, proofs and simulation may take long. A caller can run them under a [`Token`] and
 //! cancel the token from another thread. Long-running code calls [`point`] now and then. If the

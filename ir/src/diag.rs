@@ -1,7 +1,7 @@
-//! Diagnostics: errors and warnings. Each has a code, a headline, a place with a label, other
-//! places, a help, and possibly edits that implement the help. Every stage reports them; the
-//! command line and the Python package show them. [`Diagnostics`] is a bounded list of them, and
-//! [`nearest`] suggests a word for a misspelled one.
+//! Defines [`Diagnostic`], an error or a warning. Each has a code, a headline and a place with a
+//! label, and possibly other places, a help, and edits that implement the help. Every stage reports
+//! them; the command line and the Python package show them. [`Diagnostics`] is a bounded list of
+//! them, and [`nearest`] suggests a word for a misspelled one.
 //!
 //! [`Code::ALL`] lists all codes: a letter for the family, a number, and a summary of one sentence.
 //! `P` parse, `V` verify, `L` layout algebra, `K` layout calculator, `D` decompose, `C` code

@@ -1,7 +1,7 @@
-//! [`Fact`]: a missing fact about symbols, such as `K % 64 == 0`, as the text format writes it. The
-//! layout algebra and the solver return it if they cannot decide a question without it. Errors show
-//! it, so that a person can add it after `where`. `program/facts.rs` has the facts that a module
-//! states.
+//! Defines [`Fact`], a missing fact about symbols, such as `K % 64 == 0`, as the text format writes
+//! it. The layout algebra and the solver return it if they cannot decide a question without it.
+//! Errors show it, so that a person can add it after `where`. `program/facts.rs` has the facts that
+//! a module states.
 
 use std::fmt;
 

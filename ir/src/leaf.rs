@@ -1,6 +1,6 @@
-//! The interface of the numbers in layouts (innermost extents and strides, the "leaves" of a
-//! shape): plain `i64`, or [`Dim`](crate::expr::Dim) with symbols. Each operation of the layout
-//! algebra is written once, for both.
+//! Defines [`Leaf`], the interface of the numbers in layouts (innermost extents and strides, the
+//! "leaves" of a shape): plain `i64`, or [`Dim`](crate::expr::Dim) with symbols. Operations of the
+//! layout algebra are written once for both, except for a few on plain numbers only.
 //!
 //! Invariant: arithmetic is checked, and a comparison answers [`Decision::Known`] only where it
 //! holds for every value the symbols may take; otherwise it names the [`Fact`] that would decide.

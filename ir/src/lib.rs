@@ -1,5 +1,5 @@
-//! The intermediate representation (IR) of carbyne: the layout algebra, and the tree, text format,
-//! resolver and verifier of GPU tensor kernels.
+//! Implements the intermediate representation (IR) of carbyne: the layout algebra, and the tree,
+//! text format, resolver and verifier of GPU tensor kernels.
 //!
 //! Read the modules in this order: [`mod@tuple`], [`layout`], `ast`, `program`. [`layout`] can be
 //! used by itself. Other crates of carbyne also use [`cancel`], [`progress`], [`parallel`] and
@@ -138,8 +138,8 @@
 //!
 //! - `text` (on by default): kernels. It adds the modules `ast`, `build`, `text`, `link`,
 //!   `resolve`, `program`, `verify`, `expand`, `diag` and `span`. Without it this crate is the
-//!   algebra alone ([`mod@tuple`], [`layout`] and [`expr`]) and depends on neither a parser nor a
-//!   printer.
+//!   algebra ([`mod@tuple`], [`layout`] and [`expr`]) and small helpers, and depends on no crate
+//!   for parsing or printing.
 //! - `proptest`: the module `kit`, which tests any library of layouts by the laws of the layout
 //!   algebra.
 //!

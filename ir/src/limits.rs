@@ -1,9 +1,10 @@
-//! Limits that several files or crates share: on the length and nesting of texts, on the numbers of
-//! errors, threads, registers and stages, on the expansion of sub-specs, on the steps of proofs, on
-//! the cells of a picture. A limit of one file is a constant of that file.
+//! Defines limits on texts and programs, for example on the length and nesting of texts, the
+//! numbers of errors, threads and stages, the expansion of sub-specs, and the steps of proofs. Most
+//! of them apply in several files or crates. Other files have further limits as constants of their
+//! own.
 //!
 //! Invariant: no input exhausts memory or the stack. Code that reads text, nests, or allocates by a
-//! number from the text checks this number against such a constant.
+//! number from the text checks this number against one of these constants or a constant of its own.
 
 /// Maximum length of a text, in bytes.
 pub const MAX_TEXT_BYTES: usize = 2 << 20;

@@ -1,5 +1,5 @@
-//! Imports: replaces the `import` statements of a module by the definitions of the imported files:
-//! sub-specs (specs with parameters, used like functions) and strategies.
+//! Replaces the `import` statements of a module by the definitions of the imported files: sub-specs
+//! (specs with parameters, used like functions) and strategies.
 //!
 //! The library reads no files. The caller of [`link`] passes a function that reads files and
 //! decides which files may be read.

@@ -1,5 +1,5 @@
-//! The program: the resolved form of a module, in which all names are resolved and all types are
-//! known.
+//! Defines [`Program`], the resolved form of a module, in which all names are resolved and all
+//! types are known.
 //!
 //! [`crate::resolve`] makes it from the syntax tree. Verifier, simulator, matcher and code
 //! generator read it, and infer no types themselves. Typed ids index its tables, in text order, so

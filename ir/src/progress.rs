@@ -1,4 +1,4 @@
-//! Reports of progress by long work such as decomposition, for a caller that shows or limits it.
+//! Reports the progress of long work, such as decomposition, to a caller that shows or limits it.
 //!
 //! Work begins a [`Stage`] and reports its finished steps. A report is cheap: it only updates the
 //! [`Token`] under which the thread works. A waiting thread polls the token by [`Token::progress`].

@@ -1,7 +1,8 @@
-//! Scalar types (`f16`, `i32`, ..) and memory spaces (`GL`, `SH`, `RF`, ..), with their properties.
-//! A type has bits, a range, digits, and literals that it takes. A memory has an owner of its
-//! tensors (caller, block or thread), and threads can address or write it, or not. Rules about
-//! several types or memories ask for these properties.
+//! Defines the scalar types ([`Scalar`]: `f16`, `i32`, ..) and memory spaces ([`Memory`]: `GL`,
+//! `SH`, `RF`, ..) with their properties. A type has bits, a range, digits, and literals that it
+//! takes. A memory has an owner of its tensors (caller, block or thread; none if elements are
+//! computed), and threads can address or write it, or not. Rules about several types or memories
+//! ask for these properties.
 
 macro_rules! spelled {
     ($(#[$meta:meta])* $name:ident {

@@ -1,5 +1,5 @@
-//! Spans: byte ranges in a source text, which every node of the syntax tree and every diagnostic
-//! has.
+//! Defines [`Span`], a byte range in a source text. Nodes of the syntax tree and diagnostics state
+//! their places by spans.
 //!
 //! Invariant: all spans are equal to each other. Modules that differ only in the places of their
 //! text compare equal, so `parse(print(m)) == m` is a plain `==`.

@@ -1,5 +1,5 @@
-//! How much of long tests runs: the part of a corpus (a list of inputs, such as all rows of the
-//! atom table), the number of cases of a property, and the random seed.
+//! Decides how much of long tests runs: the part of a corpus (a list of inputs, such as all rows of
+//! the atom table), the number of cases of a property, and the random seed.
 //!
 //! Some corpora would take minutes: all rows of the atom table for all architectures, all examples
 //! with all inputs, many generated programs. `cargo test` and `cargo xtask ci` run every kind of

@@ -1,4 +1,5 @@
-//! Integer tuples nested to any depth: the shapes, strides and coordinates of layouts.
+//! Defines [`IntTuple`], an integer or a nested tuple of integers: a shape, stride or coordinate of
+//! a layout.
 //!
 //! A number and a tuple of one number are different: `4` and `(4)`. Parsers and
 //! [`crate::layout::Layout`] check that tuples nest at most [`MAX_DEPTH`] deep, so recursion over

@@ -1,6 +1,6 @@
-//! The arguments of a kernel launch, as the bytes and pointers that the driver takes. They are made
-//! from the addresses of tensors, the bytes of numbers and the values of symbols. For a tensor map,
-//! this file evaluates the arguments of the driver's encoder.
+//! Makes the arguments of a kernel launch, as the bytes and pointers that the driver takes, from
+//! the addresses of tensors, the bytes of numbers and the values of symbols. For a tensor map, this
+//! file evaluates the arguments of the driver's encoder.
 //!
 //! The driver receives one pointer per argument, and copies as many bytes as the parameter has.
 //! Every argument begins at a multiple of 8 bytes and has the machine's byte order.

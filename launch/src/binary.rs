@@ -1,6 +1,6 @@
-//! A compiled kernel as bytes that the driver can load: machine code (an ELF file) or PTX (a text
-//! with `.target`). The contents of a file tell which of the two it is. A file that is neither, or
-//! without the name of the kernel, is refused.
+//! Defines [`Binary`], a compiled kernel as bytes that the driver can load: machine code (an ELF
+//! file) or PTX (a text with `.target`). The contents of a file tell which of the two it is. A file
+//! that is neither, or without the name of the kernel, is refused.
 
 use crate::Fallible;
 use carbyne_ir::diag::{Code, Diagnostic};

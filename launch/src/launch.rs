@@ -1,4 +1,5 @@
-//! The configuration of a launch: blocks, threads per block, bytes of shared memory.
+//! Defines [`Launch`], the configuration of a launch: blocks, threads per block, bytes of shared
+//! memory.
 
 use crate::{Fallible, refused};
 use carbyne_codegen::CudaKernel;

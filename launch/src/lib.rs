@@ -15,7 +15,7 @@
 //!
 //! Invariant: nothing panics; every error is one diagnostic with a code. Invariant: a function that
 //! waits for the GPU waits at most for a time that the caller states for each piece of work. Only
-//! `Context::wait` and `Devices::wait` have no limit.
+//! `Context::wait`, `Devices::wait` and the copies of `Buffer` have no limit.
 
 #![warn(missing_docs)]
 

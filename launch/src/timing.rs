@@ -1,5 +1,5 @@
-//! Statistics of the times of repeated launches: median, quantiles, and whether the times have
-//! settled.
+//! Computes statistics of the times of repeated launches: median, quantiles, and whether the times
+//! have settled.
 
 /// Times of launches, in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,5 +1,5 @@
-//! The Python type of functions that launch the kernels of a program on tensors of PyTorch, CuPy
-//! and other libraries. `Program.jit` makes them. A function reads its arguments, creates the
+//! Defines the Python type of functions that launch the kernels of a program on tensors of PyTorch,
+//! CuPy and other libraries. `Program.jit` makes them. A function reads its arguments, creates the
 //! results that the caller omits, and launches on the current stream of the tensors' library, or
 //! runs the simulator.
 

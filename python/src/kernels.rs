@@ -1,5 +1,5 @@
-//! Functions that both ways to call kernels share, the Python function (`call`) and the tvm-ffi
-//! function (`tvm_ffi`): they convert the caller's numbers to bytes, and errors to messages.
+//! Converts the caller's numbers to bytes, and errors to messages, for both ways to call kernels:
+//! the Python function (`call`) and the tvm-ffi function (`tvm_ffi`).
 
 use carbyne_ir::diag::{Code, Diagnostic};
 use carbyne_ir::scalar::Scalar;

@@ -1,5 +1,5 @@
-//! Python functions for layouts: `calculate` answers a JSON request of the calculator, and `draw`
-//! draws a layout as SVG.
+//! Defines Python functions for layouts: `calculate` answers a JSON request of the calculator, and
+//! `draw` draws a layout as SVG.
 
 use carbyne::documents;
 use carbyne_draw::{DrawError, Field, Unit, elide, grid, parse, svg, tv};

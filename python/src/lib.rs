@@ -1,6 +1,6 @@
-//! The Rust part of the Python package `carbyne`: types for programs, decomposed programs,
-//! functions that launch kernels, and operations in TEIR (the Tiled Execution IR). Functions
-//! evaluate and draw layouts, run the command line, and describe GPUs and architectures.
+//! Implements the Rust part of the Python package `carbyne`: types for programs, decomposed
+//! programs, functions that launch kernels, and operations in TEIR (the Tiled Execution IR).
+//! Functions evaluate and draw layouts, run the command line, and describe GPUs and architectures.
 //!
 //! The package in `../carbyne` wraps it. Documents are passed as JSON texts, arrays as the bytes of
 //! `.npy` files. Long work releases the interpreter's lock.

@@ -1,4 +1,4 @@
-//! The Python types of a program and of a decomposed program, which parse, check, simulate,
+//! Defines the Python types of a program and of a decomposed program, which parse, check, simulate,
 //! decompose, print and compile. A decomposed program also makes the function that launches its
 //! kernels, and can be restored from its text.
 

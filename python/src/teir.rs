@@ -1,5 +1,6 @@
-//! The Python type of an operation in TEIR, the Tiled Execution IR: it checks the operation, lowers
-//! it to a program of carbyne, and executes it as TEIR's specification describes it.
+//! Defines the Python type of an operation in TEIR, the Tiled Execution IR: it checks the
+//! operation, lowers it to a program of carbyne, and executes it as TEIR's specification describes
+//! it.
 
 use carbyne_teir::{
     Checked, DataType, Element, Operation, Tensor, Violations, execute, lower, lower_to_spec,

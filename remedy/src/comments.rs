@@ -1,8 +1,9 @@
 //! Makes a comment for each synchronization statement that orders memory: the most important access
-//! that it orders, and the number of others, for example `orders: what line 71 copies to %a, before
-//! line 83 multiplies it`. The comments follow the certificates of a report, which are the proofs
-//! of the order. A statement in no certificate gets `orders nothing that is proved`, or no comment
-//! if its kernel was checked for some values of symbols only.
+//! that it orders, and the number of others, for example
+//! `orders: what line 71 copies to %a, before line 83 multiplies it`. The comments follow the
+//! certificates of a report, which are the proofs of the order. A statement in no certificate gets
+//! `orders nothing that is proved`, or no comment if its kernel was checked for some values of
+//! symbols only. A kernel that the checker could not follow gets no comments.
 
 use carbyne_ir::ast::{SpecKind, SyncOp};
 use carbyne_ir::program::{BufferId, Program, SpecId, StmtKind};

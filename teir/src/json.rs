@@ -1,6 +1,6 @@
 //! Reads an operation of TEIR (the Tiled Execution IR) from JSON: an object of `schedule` and
 //! `primitives`, with the fields of the specification. Each field must be there once, and no
-//! others. The error lists all wrong fields. `record` writes the JSON.
+//! others. The error lists the wrong fields, at most 100 of them. `record` writes the JSON.
 
 use crate::record::{Operation, Primitives, Schedule};
 use crate::text::{NUMBER, admitted, kept};

@@ -32,8 +32,8 @@
 //! # }
 //! ```
 //!
-//! Invariant: this crate uses carbyne only through the public interface of `carbyne-embed`.
-//! Invariant: no input causes a panic, an overflow or a run without bound; errors are
+//! Invariant: this crate uses carbyne only through the public interfaces of `carbyne-embed` and
+//! `carbyne-ir`. Invariant: no input causes a panic, an overflow or a run without bound; errors are
 //! [`Violations`].
 
 mod check;

@@ -1,7 +1,7 @@
-//! Developer commands of this repository. `cargo xtask ci` runs all checks. Two of its steps are
-//! also commands: `tidy` (rules that no other tool checks) and `setup` (installs NVRTC and other
-//! tools for the tests). `bless` and `docs` rewrite expected outputs and generated pages, `fuzz`
-//! runs a fuzz target, and `demo` shows carbyne on an example.
+//! Runs the developer commands of this repository. `cargo xtask ci` runs all checks. Two of its
+//! steps are also commands: `tidy` (rules that no other tool checks) and `setup` (installs NVRTC
+//! and other tools for the tests). `bless` and `docs` rewrite expected outputs and generated pages,
+//! `fuzz` runs a fuzz target, and `demo` shows carbyne on an example.
 
 mod ci;
 mod fuzz;

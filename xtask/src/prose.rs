@@ -1,6 +1,6 @@
-//! Rules for comments and documentation that `cargo xtask tidy` checks: no line of a comment and no
-//! heading begins with `What` or `The same`, so that sentences begin with their subject; lines have
-//! at most 100 columns.
+//! Checks the rules of `cargo xtask tidy` for comments and documentation: no line of a comment and
+//! no heading begins with `What` or `The same`, so that sentences begin with their subject; lines
+//! have at most 100 columns.
 //!
 //! Each rule has a bound, the number of lines that may break it. A bound never rises: if fewer
 //! lines break the rule, `tidy` fails until the bound is lowered.

@@ -1,12 +1,12 @@
 //! `cargo xtask tidy`: checks rules of this repository that no other tool checks.
 //!
-//! - Every Rust file begins with `//! `. Every file is UTF-8 and ends with a line break, and its
-//!   lines do not end with blanks.
+//! - Every Rust file begins with `//! `. Text files are UTF-8 and end with a line break, and their
+//!   lines do not end with blanks, except in `filetests`.
 //! - No file names a path of somebody's machine or the host of a package registry.
 //! - No `todo!`, `unimplemented!`, `#[ignore]` or `#[should_panic]`; no `allow` where `expect`
 //!   would do.
 //! - American spelling.
-//! - Every dependency has a reason in `ARCHITECTURE.md`.
+//! - Every foreign dependency has a reason in `ARCHITECTURE.md`.
 //! - Rules of prose: see [`crate::prose`].
 //! - A Rust file of more than 500 lines gets a note, which is not a failure.
 

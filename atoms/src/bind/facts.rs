@@ -1,5 +1,5 @@
-//! The trait [`Facts`]: the layouts of a leaf's operands and divisors of their offsets, as far as
-//! they are known.
+//! Defines the trait [`Facts`], which gives the layouts of a leaf's operands and divisors of their
+//! offsets, as far as they are known.
 //!
 //! The checks of `bind` ask for them. [`super::bind()`] uses those that hold for all symbols
 //! ([`Stated`]). The simulator, which checks each address itself, passes the layouts of one

@@ -1,8 +1,8 @@
-//! [`Mismatch`]: a difference between an atom and a leaf spec, which converts to the text and the
-//! help of an error message. [`super::bind()`] returns the first difference. `decompose` adds two
-//! kinds that concern several specs: `FromMemory` and `Relation`. [`Mismatch::nearness`] orders
-//! differences, so that messages name the atoms that almost fit. [`Why`] is the reason why an atom
-//! cannot access a partial tile.
+//! Defines [`Mismatch`], a difference between an atom and a leaf spec, which converts to the text
+//! and the help of an error message. [`super::bind()`] returns the first difference. `decompose`
+//! adds two kinds that concern several specs: `FromMemory` and `Relation`. [`Mismatch::nearness`]
+//! orders differences, so that messages name the atoms that almost fit. [`Why`] is the reason why
+//! an atom cannot access a partial tile.
 
 use crate::Atom;
 use crate::bulk::BulkMismatch;

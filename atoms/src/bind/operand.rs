@@ -1,6 +1,6 @@
-//! Checks of [`super::bind()`] on one operand: a thread holds as many values as the atom takes; the
-//! values of one access are consecutive in memory; their address is aligned; if the atom takes a
-//! matrix descriptor, the layout has one, which is equal for all threads of a group.
+//! Checks one operand of a leaf for [`super::bind()`]: a thread holds as many values as the atom
+//! takes; the values of one access are consecutive in memory; their address is aligned; if the atom
+//! takes a matrix descriptor, the layout has one, which is equal for all threads of a group.
 
 use super::facts::Facts;
 use super::mismatch::Mismatch;

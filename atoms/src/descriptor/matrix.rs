@@ -1,7 +1,7 @@
-//! The fields of the 64-bit matrix descriptor by which `wgmma` finds a tile in shared memory
-//! ([`Descriptor`]: leading and stride byte offset, swizzle mode), and their bits. `derive.rs`
-//! computes them from a layout. The bits of the start address are not among them, because a kernel
-//! adds the address at run time.
+//! Defines the fields of the 64-bit matrix descriptor by which `wgmma` finds a tile in shared
+//! memory ([`Descriptor`]: leading and stride byte offset, swizzle mode), and their bits.
+//! `derive.rs` computes them from a layout. The bits of the start address are not among them,
+//! because a kernel adds the address at run time.
 //!
 //! [`Descriptor::may_start_at`] tells at which addresses a tile may begin: in the first row of a
 //! period of the swizzle. There, a K-major tile may also begin at a later unit of 16 bytes, if its

@@ -1,6 +1,6 @@
-//! [`DescriptorMismatch`]: the reason why `wgmma` cannot address an operand through a matrix
-//! descriptor, as text, and the help of the error message, for example the nearest layout that has
-//! a descriptor.
+//! Defines [`DescriptorMismatch`], the reason why `wgmma` cannot address an operand through a
+//! matrix descriptor, as text, and the help of the error message, for example the nearest layout
+//! that has a descriptor.
 
 use super::matrix::{MAX_OFFSET, Major, SwizzleMode};
 use std::fmt;

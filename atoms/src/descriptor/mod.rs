@@ -1,4 +1,4 @@
-//! Matrix descriptors: the 64-bit values by which `wgmma` addresses tiles in shared memory.
+//! Derives matrix descriptors, the 64-bit values by which `wgmma` addresses tiles in shared memory.
 //! Descriptors of TMA copies are in [`crate::tensor_map`].
 //!
 //! A descriptor contains the start address of the tile, two strides and a swizzle mode. It is equal

@@ -1,4 +1,4 @@
-//! The atoms of `mma.sync` with A and B of 16-bit floats (f16, bf16). `m8n8k4` is in
+//! Lists the atoms of `mma.sync` with A and B of 16-bit floats (f16, bf16). `m8n8k4` is in
 //! `quad_pair.rs`.
 
 use super::shape::{D_16X8, Entry, Shape, atoms, ptx};

@@ -1,5 +1,5 @@
-//! The atoms of `mma.sync` on f64 (binary64). Every multiply-add is fused and rounds to nearest
-//! even.
+//! Lists the atoms of `mma.sync` on f64 (binary64). Every multiply-add is fused and rounds to
+//! nearest even.
 
 use super::shape::{D_8X8, D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::{Sm80, Sm90};

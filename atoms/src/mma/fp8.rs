@@ -1,4 +1,4 @@
-//! The atoms of `mma.sync` with factors of 8-bit floats, both formats in any combination.
+//! Lists the atoms of `mma.sync` with factors of 8-bit floats, both formats in any combination.
 
 use super::shape::{D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::Sm89;

@@ -1,5 +1,5 @@
-//! The atoms of `mma.sync` with factors of 8-bit integers, signed and unsigned in any combination.
-//! Sums wrap around.
+//! Lists the atoms of `mma.sync` with factors of 8-bit integers, signed and unsigned in any
+//! combination. Sums wrap around.
 
 use super::shape::{D_8X8, D_16X8, Entry, Shape, atoms, ptx};
 use crate::arch::Arch::{Sm75, Sm80};

@@ -1,5 +1,6 @@
-//! The atoms of `mma.sync`: matrix multiply-accumulate on tensor cores by a warp or a quad-pair
-//! (the 8 threads that execute one m8n8k4 product). Each family of types has its own file.
+//! Lists the atoms of `mma.sync`: matrix multiply-accumulate on tensor cores by a warp or a
+//! quad-pair (the 8 threads that execute one m8n8k4 product). Each family of types has its own
+//! file.
 //!
 //! B is K×N in this table: the index is `k + K*n`. The instructions call the operand `.col`, and
 //! other tables write it as N×K.

@@ -1,5 +1,5 @@
-//! The atoms of `mma.sync.m8n8k4` on f16: each of the four quad-pairs of a warp (8 threads each)
-//! multiplies its own matrices.
+//! Lists the atoms of `mma.sync.m8n8k4` on f16: each of the four quad-pairs of a warp (8 threads
+//! each) multiplies its own matrices.
 //!
 //! The instruction was made for sm_70; from sm_80 on there is no unit for it. Each factor may be
 //! row-major or column-major, in separate atoms. The values of one thread are consecutive in memory

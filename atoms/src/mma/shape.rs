@@ -1,6 +1,6 @@
-//! [`Shape`]: the shape m×n×k of an `mma.sync` instruction with the thread-value layouts of its
-//! fragments A, B and D. [`atoms`] makes atoms from one shape: one for each [`Entry`] of a list,
-//! which names the scalar types and the PTX text.
+//! Defines [`Shape`], the shape m×n×k of an `mma.sync` instruction with the thread-value layouts of
+//! its fragments A, B and D. [`atoms`] makes atoms from one shape: one for each [`Entry`] of a
+//! list, which names the scalar types and the PTX text.
 //!
 //! The layouts depend on the shape and on the number of bits of an element of A and B, not on the
 //! types. So f16 and bf16 share one m16n8k16. The files of the families (`f16.rs`, ...) write each

@@ -1,4 +1,4 @@
-//! The atoms of `mma.sync` with A and B of tf32: binary32 whose low 13 bits the instruction
+//! Lists the atoms of `mma.sync` with A and B of tf32: binary32 whose low 13 bits the instruction
 //! ignores.
 
 use super::shape::{D_16X8, Entry, Shape, atoms, ptx};

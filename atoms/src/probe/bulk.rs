@@ -1,6 +1,7 @@
-//! Writes probes of bulk copies and bulk accumulations. The program copies a tensor through shared
-//! memory, vector by vector or box by box of a tensor map. The probed atom copies in one direction,
-//! or accumulates to global memory; plain Moves copy in the other direction.
+//! Writes probes (test programs that execute one atom) of bulk copies and bulk accumulations. Such
+//! a program copies a tensor through shared memory, vector by vector or box by box of a tensor map.
+//! The probed atom copies in one direction, or accumulates to global memory; plain Moves copy in
+//! the other direction.
 //!
 //! One thread issues each copy. A copy to shared memory completes on an mbarrier with alternating
 //! phases. A copy from shared memory completes in a group for which the thread waits.

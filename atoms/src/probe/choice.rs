@@ -1,6 +1,6 @@
-//! The parameters of probes and chains: which of the atom's memories, types and forms a program
-//! uses ([`Choice`]), how many blocks and threads, and how often a chain repeats the atom
-//! ([`Repeat`]).
+//! Defines the parameters of probes (test programs that execute one atom) and of chains (programs
+//! that execute it again and again): which of the atom's memories, types and forms a program uses
+//! ([`Choice`]), how many blocks and threads, and how often a chain repeats the atom ([`Repeat`]).
 
 /// A choice among the memories, types and forms that an atom allows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
-//! Probes: programs in the text format that execute one atom on operands of the caller. Tests with
-//! them show that an atom's row (layouts, text, rounding) describes the hardware rightly.
+//! Writes probes, programs in the text format that execute one atom on operands of the caller.
+//! Tests with them show that an atom's row (layouts, text, rounding) describes the hardware
+//! rightly.
 //!
 //! Simulator and device execute the same probe, and the test compares the results lane by lane. An
 //! operand in registers is loaded from and stored to global memory by (block, thread, value),

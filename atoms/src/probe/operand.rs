@@ -1,8 +1,8 @@
-//! The operands of a probe ([`ProbeOperand`]), and how each passes between the caller's tensors and
-//! the probe ([`Passing`]: in registers, in memory, by value, ...). [`ProbeOperand::elements`] maps
-//! each position of a caller's tensor to an element of the atom's tile and, for registers, to
-//! (thread, value). By this map the test fills the tensors, and names the lane and register, or the
-//! coordinates, of a wrong result.
+//! Defines the operands of a probe, a test program that executes one atom ([`ProbeOperand`]), and
+//! how each passes between the caller's tensors and the probe ([`Passing`]: in registers, in
+//! memory, by value, ...). [`ProbeOperand::elements`] maps each position of a caller's tensor to an
+//! element of the atom's tile and, for registers, to (thread, value). By this map the test fills
+//! the tensors, and names the lane and register, or the coordinates, of a wrong result.
 
 use super::choice::Choice;
 use crate::atom::{Atom, AtomOp, AtomOperand, Elem, OperandAccess};

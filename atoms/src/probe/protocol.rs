@@ -1,6 +1,6 @@
-//! The synchronization statements that a probe needs around an atom with asynchronous results, for
-//! example `wgmma.fence` before it and `wgmma.commit` and `wgmma.wait` after it. `bulk.rs` writes
-//! those of bulk copies.
+//! Chooses the synchronization statements that a probe (a test program that executes one atom)
+//! needs around an atom with asynchronous results, for example `wgmma.fence` before it and
+//! `wgmma.commit` and `wgmma.wait` after it. `bulk.rs` writes those of bulk copies.
 
 use crate::atom::{Atom, Visibility};
 use carbyne_ir::ast::{Expr, Stmt, SyncOp};

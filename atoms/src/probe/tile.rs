@@ -1,4 +1,5 @@
-//! Makes the probe, and the chain, of an atom whose operands are tiles, that is, of every atom that
+//! Makes the probe (a test program that executes an atom once) and the chain (a program that
+//! executes it again and again) of an atom whose operands are tiles, that is, of every atom that
 //! implements a spec and is not a bulk copy.
 
 use super::choice::{Choice, Repeat};

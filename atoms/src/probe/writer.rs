@@ -1,5 +1,5 @@
-//! Writes the program of a probe as statements of the text format: declarations, loads of the
-//! operands, the atom, and stores of its results.
+//! Writes a probe, a test program that executes one atom, as statements of the text format:
+//! declarations, loads of the operands, the atom, and stores of its results.
 
 use super::choice::{Choice, Repeat};
 use super::operand::{Passing, ProbeOperand};

@@ -1,5 +1,5 @@
-//! The atoms of barriers: of a block, of some of its warps (`bar.sync`), of all or some lanes of a
-//! warp, and of the blocks of a cluster (arrive and wait).
+//! Lists the atoms of barriers: of a block, of some of its warps (`bar.sync`), of all or some lanes
+//! of a warp, and of the blocks of a cluster (arrive and wait).
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{AsmClass, Atom, AtomNumber, AtomOp, BarrierScope, NumberForm};

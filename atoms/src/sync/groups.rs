@@ -1,5 +1,5 @@
-//! The atoms that commit and await groups of asynchronous work: of `cp.async`, of bulk copies, and
-//! of `wgmma`. Such a group is all work that a thread has issued since its last commit.
+//! Lists the atoms that commit and await groups of asynchronous work: of `cp.async`, of bulk
+//! copies, and of `wgmma`. Such a group is all work that a thread has issued since its last commit.
 //! `wgmma.fence`, which hands registers to `wgmma`, is here, too.
 
 use crate::arch::{Arch, ArchReq};

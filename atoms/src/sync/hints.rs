@@ -1,6 +1,6 @@
-//! The atoms of statements that order no accesses within a block: the register count of a warp
-//! group (`setmaxnreg`), the election of a lane of a warp (`elect.sync`), prefetching of a tensor
-//! map, and the dependences between overlapping grids (`griddepcontrol`).
+//! Lists the atoms of statements that order no accesses within a block: the register count of a
+//! warp group (`setmaxnreg`), the election of a lane of a warp (`elect.sync`), prefetching of a
+//! tensor map, and the dependences between overlapping grids (`griddepcontrol`).
 
 use crate::arch::{Arch, ArchReq};
 use crate::atom::{Atom, AtomNumber, AtomOp, Elem};

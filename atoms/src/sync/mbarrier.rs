@@ -1,5 +1,5 @@
-//! The atoms of mbarriers: barriers in shared memory that count arrivals and bytes. The fences for
-//! their initialization and for the asynchronous proxy are here, too.
+//! Lists the atoms of mbarriers: barriers in shared memory that count arrivals and bytes. The
+//! fences for their initialization and for the asynchronous proxy are here, too.
 //!
 //! `mbarrier.wait` is a loop. The instruction tests whether the phase is complete. From `sm_90` on
 //! the instruction suspends the thread for some time before it returns.

@@ -1,5 +1,5 @@
-//! The atoms of synchronization statements: barriers of blocks, warps and clusters, mbarriers,
-//! fences, groups of asynchronous work, and hints.
+//! Lists the atoms of synchronization statements: barriers of blocks, warps and clusters,
+//! mbarriers, fences, groups of asynchronous work, and hints.
 //!
 //! If several atoms implement one statement, the better one comes first. Costs do not include
 //! waiting.

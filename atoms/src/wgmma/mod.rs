@@ -1,5 +1,5 @@
-//! The atoms of `wgmma.mma_async`: matrix multiply-accumulate by four warps (a warp group). B, and
-//! possibly A, is read from shared memory through a matrix descriptor.
+//! Lists the atoms of `wgmma.mma_async`: matrix multiply-accumulate by four warps (a warp group).
+//! B, and possibly A, is read from shared memory through a matrix descriptor.
 //!
 //! There is one atom for every shape, every combination of types and both memories of A. Names
 //! consist of shape, accumulator, A, B, and the memories of the factors. B is omitted if it has the

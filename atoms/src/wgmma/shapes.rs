@@ -1,5 +1,5 @@
-//! The families of `wgmma` atoms. A family has one number k of columns of A, one layout of A in
-//! registers, and the scalar types and numbers n of columns of B that the instruction takes.
+//! Lists the families of `wgmma` atoms. A family has one number k of columns of A, one layout of A
+//! in registers, and the scalar types and numbers n of columns of B that the instruction takes.
 //! `wgmma/mod.rs` makes one atom for each combination and memory of A. A family also states the
 //! majors, the speed and the rounding.
 

@@ -1,7 +1,7 @@
-//! The attributes of specs, `key=value` such as `stages=3`, and a table of all keys. For each key
-//! the table says which values it takes, on which specs it may stand, and what role it has: the
-//! solver chooses a value if it is left out, a leaf passes it to its instruction, or only
-//! strategies have it. A new attribute is a row of this table.
+//! Defines the attributes of specs ([`Attr`]), `key=value` such as `stages=3`, and a table of all
+//! keys. For each key the table says which values it takes, on which specs it may stand, and what
+//! role it has: the solver chooses a value if it is left out, a leaf passes it to its instruction,
+//! or only strategies have it. A new attribute is a row of this table.
 
 use super::{Expr, Name, SpecKind, TupleExpr, UnaryOp, View};
 use crate::scalar::spelled;

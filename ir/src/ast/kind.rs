@@ -1,6 +1,6 @@
-//! The kinds of specs (`Move`, `MatMul`, `Reduction`, ..) and their properties: the word in the
-//! text, the number of operands, the rule that extents must satisfy, whether the output is also
-//! read.
+//! Defines the kinds of specs ([`SpecKind`]: `Move`, `MatMul`, `Reduction`, ..) and their
+//! properties, for example the word in the text, the number of operands, the rule that extents must
+//! satisfy, whether the output is also read.
 //!
 //! Rules that concern several kinds ask for these properties. A new kind needs a variant and its
 //! properties in this file, a meaning in the simulator, and code wherever single kinds are treated

@@ -1,5 +1,6 @@
-//! Ids of statements. With them, a report or a plan refers to a statement of the syntax tree, and a
-//! program to the statements from which it was made, also after the tree was rewritten.
+//! Defines [`NodeId`], the id of a statement. With ids, a report or a plan refers to a statement of
+//! the syntax tree, and a program to the statements from which it was made, also after the tree was
+//! rewritten.
 //!
 //! Invariant: equality ignores ids, as it ignores spans, and texts contain none. Ids are unique in
 //! a process but differ between runs, so no output may depend on their order.

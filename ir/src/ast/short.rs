@@ -1,8 +1,8 @@
-//! Nodes of the syntax tree for the short forms of `carbyne 2`, version 2 of the text format: heads
-//! that declare their threads, expressions over tensors such as `exp(%s - %max)`, selections such
-//! as `[%rows, 0..64]`, symbols with facts (`sym M where M % 8 == 0`), sub-specs (specs with
-//! parameters, used like functions) and strategies. A person writes the first three in place of
-//! executors, allocations and single specs.
+//! Defines nodes of the syntax tree for the short forms of `carbyne 2`, version 2 of the text
+//! format: heads that declare their threads, expressions over tensors such as `exp(%s - %max)`,
+//! selections such as `[%rows, 0..64]`, symbols with facts (`sym M where M % 8 == 0`), sub-specs
+//! (specs with parameters, used like functions) and strategies. A person writes the first three in
+//! place of executors, allocations and single specs.
 //!
 //! [`crate::resolve::elaborate`] expands them, except for symbols, and for strategies, which
 //! `decompose` applies to kernels without bodies.

@@ -1,6 +1,6 @@
-//! The table of synchronization statements (`mbarrier.wait`, `fence.async`, `wgmma.commit`, ..):
-//! what each one does, and which operands it takes. The parser, messages and the resolver use this
-//! one table.
+//! Lists the synchronization statements ([`SyncOp`]: `mbarrier.wait`, `fence.async`,
+//! `wgmma.commit`, ..): what each one does, and which operands it takes. The parser, messages and
+//! the resolver use this one table.
 
 use crate::scalar::spelled;
 

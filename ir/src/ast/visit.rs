@@ -1,5 +1,5 @@
-//! Traversal and rewriting of syntax trees, for passes that handle few kinds of statements. A new
-//! kind of statement lists its parts here, and these passes see them.
+//! Traverses and rewrites syntax trees, for passes that handle few kinds of statements. A new kind
+//! of statement lists its parts here, and these passes see them.
 //!
 //! [`Walk`] iterates over statements, and reports where blocks open and close. [`parts`] visits the
 //! parts of one statement: names, views, expressions and types; [`parts_mut`] can change them.

@@ -1,5 +1,5 @@
-//! Constructors of statements without short forms (executors, allocations and types are stated).
-//! The solver, probes of atoms and random tests make their kernels with them.
+//! Constructs statements without short forms: executors and allocations are stated. The solver, and
+//! `carbyne-atoms` for programs that test single atoms, make kernels with these functions.
 
 use crate::ast::*;
 use crate::layout::Layout;

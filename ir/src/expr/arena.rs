@@ -1,6 +1,5 @@
-//! The arena of symbolic expressions: it stores each expression once, with its known range and
-//! divisor. Equal expressions therefore have equal handles, and range and divisor are computed
-//! once.
+//! Stores each symbolic expression once, with its known range and divisor ([`ExprArena`]). Equal
+//! expressions therefore have equal handles, and range and divisor are computed once.
 //!
 //! Invariant: the operands of a node are older than the node, so walks end. Limits on the number of
 //! nodes and on the size of one expression bound every walk and every printed line.

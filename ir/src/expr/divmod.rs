@@ -1,4 +1,4 @@
-//! Constructors of symbolic quotients and remainders. They simplify by the ranges and divisors of
+//! Constructs symbolic quotients and remainders. They are simplified by the ranges and divisors of
 //! the operands, because index expressions of tiled tensors consist of quotients and remainders. If
 //! the divisor is not constant, `symbolic.rs` simplifies.
 //!

@@ -1,4 +1,4 @@
-//! The range and the divisor of an expression, derived from those of its operands. Simplification
+//! Derives the range and the divisor of an expression from those of its operands. Simplification
 //! and decisions about symbolic layouts rest on them. (Facts of `where` are in `program/facts.rs`.)
 //!
 //! Invariant: every value of the expression lies in the range and is a multiple of the divisor. A

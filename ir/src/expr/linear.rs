@@ -1,4 +1,4 @@
-//! Constructors of symbolic sums and products. They bring each sum to a canonical form, so that
+//! Constructs symbolic sums and products. Each sum is brought to a canonical form, so that
 //! `i + 8*k` and `8*k + i` get one handle.
 //!
 //! Laws, applied until none matches (`/` rounds down, every letter is an expression):

@@ -1,6 +1,6 @@
-//! Constructors of the minimum and the maximum of two symbolic expressions. The result is one of
-//! the two if their ranges, or the range of their difference, decide which. Otherwise it is a new
-//! node of the arena.
+//! Constructs the minimum and the maximum of two symbolic expressions. The result is one of the two
+//! if their ranges, or the range of their difference, decide which. Otherwise it is a new node of
+//! the arena.
 
 use super::{Dim, ExprArena, Node};
 use crate::layout::LayoutError;

@@ -1,5 +1,5 @@
-//! Symbolic numbers: integer expressions over symbols, loop variables and thread indices. Layouts
-//! have them as extents, strides and indices that are not constant.
+//! Defines symbolic numbers ([`Dim`]): integer expressions over symbols, loop variables and thread
+//! indices. Layouts have them as extents, strides and indices that are not constant.
 //!
 //! A [`Dim`] is a constant or a handle into an [`ExprArena`]. The arena is hash-consed: equal
 //! expressions have equal handles. Every constructor simplifies by the known ranges and divisors

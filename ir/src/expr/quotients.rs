@@ -1,7 +1,7 @@
-//! Proofs about quotients of symbolic expressions by their dividends and divisors: `a/b < c`
-//! follows from `a < b*c`. The prover ([`prove`]) knows a quotient only by the laws of its
-//! rounding, which do not always suffice for this step. The synchronization check uses these proofs
-//! for numbers of iterations and for the owners of elements.
+//! Proves bounds of symbolic expressions that contain quotients, by the dividends and divisors:
+//! `a/b < c` follows from `a < b*c`. The prover ([`prove`]) knows a quotient only by the laws of
+//! its rounding, which do not always suffice for this step. The synchronization check uses these
+//! proofs for numbers of iterations and for the owners of elements.
 //!
 //! An answer `true` holds for all values that satisfy the assumptions and for which the expressions
 //! have a value. An answer `false` proves nothing. These proofs create expressions in the arena;

@@ -1,5 +1,5 @@
-//! Simplification of quotients and remainders by divisors that are not constant, such as `i / N`.
-//! `divmod.rs` has those by constants.
+//! Simplifies quotients and remainders by divisors that are not constant, such as `i / N`.
+//! `divmod.rs` simplifies those by constants.
 //!
 //! Laws (`b` positive): if `0 <= a < b`, then `a/b = 0` and `a%b = a`. For terms that are written
 //! as multiples of `b`, `(b*q + r) / b = q + r/b` and `(b*q + r) % b = r%b`.

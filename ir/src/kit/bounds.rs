@@ -1,5 +1,5 @@
-//! [`Bounds`]: limits on the size, rank, nesting and extents of the layouts that tests generate,
-//! for libraries that support small or flat layouts only.
+//! Defines [`Bounds`], limits on the size, rank, nesting and extents of the layouts that tests
+//! generate, for libraries that support small or flat layouts only.
 //!
 //! Invariant: all bounds admit the layout `1:0`, which has one coordinate and no nesting.
 

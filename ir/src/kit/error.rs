@@ -1,6 +1,6 @@
-//! Results of laws (properties that every layout library must have), and the functions by which
-//! laws compare values. A law holds; or it does not apply, because the library lacks the operation
-//! or refuses operands that it may refuse; or it is broken, mostly at a coordinate.
+//! Defines the results of laws (properties that every layout library must have), and the functions
+//! by which laws compare values. A law holds; or it does not apply, because the library lacks the
+//! operation or refuses operands that it may refuse; or it is broken, mostly at a coordinate.
 //!
 //! Invariant: a [`LawError`] is complete: building its inputs again breaks the law again.
 

@@ -1,5 +1,5 @@
-//! [`LayoutLike`]: the trait that a layout library implements to be tested, with one method for
-//! each operation of the layout algebra.
+//! Defines [`LayoutLike`], the trait that a layout library implements to be tested, with one method
+//! for each operation of the layout algebra.
 //!
 //! Invariant: only three methods are required, one to build a layout and two to read it back. All
 //! others answer [`Answer::Unsupported`] by default, and the laws about them are skipped.

@@ -1,6 +1,6 @@
-//! A kit that tests libraries of layouts, including the one of this crate, by properties of the
-//! layout algebra. Such a property is called a law: for example, `compose(a, b)` has the value
-//! `a(b(i))` at every `i`.
+//! Tests libraries of layouts, including the one of this crate, by properties of the layout
+//! algebra. Such a property is called a law: for example, `compose(a, b)` has the value `a(b(i))`
+//! at every `i`.
 //!
 //! Implement [`LayoutLike`] for a layout type and write
 //! [`layout_laws!`](crate::layout_laws)`(Type)` in a test: it evaluates each law on generated

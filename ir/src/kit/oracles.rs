@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets about layouts and texts. The targets in `fuzz/` and the tests of
-//! this crate call them.
+//! Implements the fuzz targets that are about layouts and texts. The targets in `fuzz/` and the
+//! tests of this crate call these functions.
 //!
 //! Each function takes any bytes and returns an error if something is wrong.
 //! [`algebra_against_brute_force`] decodes the bytes to operands by `choices.rs`, so that mutations

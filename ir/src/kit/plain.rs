@@ -1,6 +1,6 @@
-//! [`Plain`]: a layout as a shape and a stride without any algebra. Its function is evaluated by
-//! enumeration, or digit by digit at single coordinates of a large layout. This is the reference of
-//! every law.
+//! Defines [`Plain`], a layout as a shape and a stride without any algebra. Its function is
+//! evaluated by enumeration, or digit by digit at single coordinates of a large layout. This is the
+//! reference of every law.
 //!
 //! Invariant: this file does not call the layout algebra. A layout is a list of leaves (extent,
 //! stride), first leaf fastest. Its function is a table that is built by counting through the

@@ -1,5 +1,4 @@
-//! Random generators (proptest strategies) of shapes, layouts, and valid operands of each
-//! operation.
+//! Generates shapes, layouts, and valid operands of each operation at random (proptest strategies).
 //!
 //! Invariant: generators never filter. They construct everything from small independent choices, so
 //! shrinking only visits valid values, and ends at a layout of one or two leaves. Invariant: every

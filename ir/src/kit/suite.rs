@@ -1,5 +1,5 @@
-//! The suite: evaluates every law on generated operands, in parallel, and reports what holds. Here
-//! is also the macro that makes a test of each law.
+//! Runs the suite: evaluates every law, or the selected ones, on generated operands, in parallel,
+//! and reports what holds. Here is also the macro that makes a test of each law.
 //!
 //! Invariant: equal seeds give equal runs. The seed follows from the name of the law and that of
 //! [`crate::testing`], which is 0 unless the environment changes it. Invariant: if a library does

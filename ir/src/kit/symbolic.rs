@@ -1,5 +1,5 @@
-//! [`Symbolic`]: a layout as data, whose strides may be multiples of unknown positive numbers, the
-//! symbols. Laws for libraries with symbolic strides take it as operand.
+//! Defines [`Symbolic`], a layout as data, whose strides may be multiples of unknown positive
+//! numbers, the symbols. Laws for libraries with symbolic strides take it as operand.
 //!
 //! Invariant: extents are constants. Laws substitute numbers for the symbols and check the layout
 //! by enumeration.

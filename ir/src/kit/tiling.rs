@@ -1,5 +1,5 @@
-//! [`Tiling`]: the tiler that a law passes to the library under test, as the right operand of
-//! composition, division and product. It is one layout for the whole left operand, or one tiling
+//! Defines [`Tiling`], the tiler that a law passes to the library under test, as the right operand
+//! of composition, division and product. It is one layout for the whole left operand, or one tiling
 //! for each of its first modes. Unlike the `Tiler` of this crate it holds layouts of the tested
 //! library.
 //!

@@ -1,4 +1,4 @@
-//! Coalescing: makes a layout with as few modes as possible that has an equal function of
+//! Coalesces a layout: makes one with as few modes as possible that is an equal function of
 //! one-dimensional indices, as `(2,4):(1,2)` is `8:1`.
 //!
 //! Invariant: `coalesce(a).at(i) == a.at(i)` for every `i < a.size()`. Modes merge only if their

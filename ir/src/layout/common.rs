@@ -1,5 +1,5 @@
-//! Common vectors of two layouts: the longest run of elements from index 0 on that is consecutive
-//! in both, and so the widest vector by which a copy between them may move elements.
+//! Finds the common vector of two layouts: the longest run of elements from index 0 on that is
+//! consecutive in both, and so the widest vector by which a copy between them may move elements.
 //!
 //! Invariant: let `r = max_common_layout(a, b)`. Then `a.at(r.at(i)) == i == b.at(r.at(i))` below
 //! its size `max_common_vector(a, b)`: one copy instruction could move this number of elements.

@@ -1,5 +1,5 @@
-//! Complement: the layout of the indices that another layout leaves out. Division uses it to
-//! iterate over tiles.
+//! Computes the complement of a layout: a layout of the indices that it leaves out. Division uses
+//! it to iterate over tiles.
 //!
 //! Invariant: the complement is ordered (its indices increase), and its image shares only 0 with
 //! the image of the layout. All sums of one index of each are different. If every stride is a

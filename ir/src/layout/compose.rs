@@ -1,4 +1,4 @@
-//! Composition of layouts: `compose(a, b)` is the layout of `a ∘ b`. By composition, a tile or a
+//! Composes layouts: `compose(a, b)` is the layout of `a ∘ b`. By composition, a tile or a
 //! thread-value layout `b` selects elements of a tensor `a`.
 //!
 //! Invariant: `compose(a, b).at(i) == a.at(b.at(i))` for every `i < b.size()`, and every coordinate

@@ -1,5 +1,5 @@
-//! Composed layouts: a layout, an offset and swizzles, which permute the indices of the layout.
-//! Swizzled tensors in shared memory have such layouts.
+//! Defines [`ComposedLayout`]: a layout, an offset and swizzles, which permute the indices of the
+//! layout. Swizzled tensors in shared memory have such layouts.
 //!
 //! Invariant: `at(i) == swizzle(offset + layout(i))`, repeated for every swizzle of the chain from
 //! the innermost to the outermost. The text form is `Sw<3,4,3> o 0 o (8,64):(64,1)`. Operations on

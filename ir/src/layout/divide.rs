@@ -1,5 +1,5 @@
-//! Division: splits a layout into tiles and a layout that iterates over the tiles. Views by `.tile`
-//! are divisions.
+//! Divides layouts: splits a layout into tiles and a layout that iterates over the tiles. Views by
+//! `.tile` are divisions.
 //!
 //! Invariant: if the tile cuts `a` evenly, `logical_divide(a, t)` is `a ∘ (t, complement(t))`: mode
 //! 0 is `a ∘ t`, mode 1 iterates over the tiles. A partial tile is kept whole and runs past the end

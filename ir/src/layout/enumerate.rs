@@ -1,4 +1,4 @@
-//! Composition by enumeration, for cases that the rules of divisibility in `compose.rs` do not
+//! Composes layouts by enumeration, for cases that the rules of divisibility in `compose.rs` do not
 //! admit.
 //!
 //! Composition of constant layouts is decided completely for up to [`MAX_ENUMERATED`] coordinates,

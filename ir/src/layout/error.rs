@@ -1,4 +1,5 @@
-//! Errors of the layout algebra, with stable codes of the family L and a help.
+//! Defines [`LayoutError`], the errors of the layout algebra, with stable codes of the family L and
+//! a help.
 //!
 //! Invariant: every error names the modes, the limit or the missing fact. No operation returns a
 //! wrong layout instead. A code never changes its meaning.

@@ -1,5 +1,5 @@
-//! Left and right inverses of layouts. The inverse of a thread-value layout says which thread holds
-//! an element, and as which of its values.
+//! Computes left and right inverses of layouts. The inverse of a thread-value layout says which
+//! thread holds an element, and as which of its values.
 //!
 //! Invariant: let `r = a.right_inverse()`. Then `a.at(r.at(i)) == i` for every `i < r.size()`; if
 //! `a` is a bijection onto `0..n`, `r` is its inverse. Let `l = a.left_inverse()`. Then

@@ -1,6 +1,6 @@
-//! Layouts: functions from coordinates to indices, given by a shape and a stride of equal nesting.
-//! This folder is the layout algebra, the operations on such functions, which can be used without
-//! the rest of this crate.
+//! Defines [`Layout`], a function from coordinates to indices, given by a shape and a stride of
+//! equal nesting. This folder is the layout algebra, the operations on such functions, which can be
+//! used without the rest of this crate.
 //!
 //! An index is an offset in elements. Start here, then read [`index`] (evaluation of the function),
 //! [`compose`], [`complement`] and [`divide`]. [`composed`] adds swizzles, [`solve()`] and

@@ -1,4 +1,4 @@
-//! Operations on the modes of a layout: selection, concatenation, grouping.
+//! Selects, groups and flattens the modes of a layout, and concatenates layouts as modes.
 //!
 //! Invariant: these operations only regroup leaves (innermost extents with their strides). The
 //! index of a leaf coordinate does not change.

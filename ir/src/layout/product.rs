@@ -1,5 +1,5 @@
-//! Products: repeat a layout at the positions of another layout, for example to make the layout of
-//! a large tile from one instruction's tile.
+//! Computes products, which repeat a layout at the positions of another layout, for example to make
+//! the layout of a large tile from one instruction's tile.
 //!
 //! Invariant: for a layout `b`, mode 0 of `logical_product(a, b)` is `a`. Mode 1 iterates over
 //! copies of `a` that do not overlap, in the order of `b`. The other products only regroup these

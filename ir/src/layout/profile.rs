@@ -1,4 +1,4 @@
-//! The profile of a tuple: its nesting without the numbers, `((*,*),*)`.
+//! Defines [`Profile`], the nesting of a tuple without the numbers, `((*,*),*)`.
 //!
 //! A layout keeps one profile for its shape and its stride, so the two cannot differ. Profiles of
 //! up to 32 leaves and parentheses need no allocation.

@@ -1,5 +1,5 @@
-//! Recasting: views the memory of a layout as elements of another width, for example halves as
-//! vectors of 128 bits.
+//! Recasts layouts: views the memory of a layout as elements of another width, for example halves
+//! as vectors of 128 bits.
 //!
 //! Invariant: let `w = a.upcast(n)`, and let `c'` be the coordinate `c` with every digit divided by
 //! the number of its steps that one wide element holds. Then `w.at(c') == a.at(c) / n`, rounded

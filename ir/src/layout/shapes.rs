@@ -1,6 +1,6 @@
-//! Operations on shapes and coordinates that need no layout: quotients, inner products, sizes of
-//! modes, whether a tiler cuts a shape into whole tiles, and which layout of `n` coordinates tiles
-//! a shape from the first mode on (`domain_distribute`).
+//! Implements operations on shapes and coordinates that take no layout: quotients, inner products,
+//! sizes of modes, whether a tiler cuts a shape into whole tiles, and which layout of `n`
+//! coordinates tiles a shape from the first mode on (`domain_distribute`).
 //!
 //! Invariant: a quotient of a tuple by a number starts at the first mode, and each mode takes as
 //! much of the divisor as it can. `ceil_div` rounds up in every mode; `shape_div` requires exact

@@ -1,5 +1,5 @@
-//! Slicing: fixes some coordinates of a layout and keeps the modes of the others, as indexing
-//! `[2,_]` does. The file also replaces, appends, prepends and takes modes.
+//! Slices layouts: fixes some coordinates of a layout and keeps the modes of the others, as
+//! indexing `[2,_]` does. The file also replaces, appends, prepends and takes modes.
 //!
 //! A coordinate with holes has `_` for each mode to keep: `(2,_)`. A hole over a nested mode keeps
 //! the mode with its nesting; `(_,_)` keeps its parts as separate modes.

@@ -1,5 +1,5 @@
-//! Strides of layouts: a number of elements, or a number of steps along an axis of a coordinate
-//! (`2@1`, two steps along axis 1).
+//! Defines the strides of layouts ([`Stride`]): a number of elements, or a number of steps along an
+//! axis of a coordinate (`2@1`, two steps along axis 1).
 //!
 //! Layouts whose strides are basis elements return coordinates: `(4,5):(1@0,1@1)` is the identity.
 //! Predicates and TMA use such coordinate tensors, as TMA instructions take coordinates instead of

@@ -1,5 +1,5 @@
-//! Swizzles: permutations of indices that spread accesses to shared memory over its banks. Each is
-//! its own inverse.
+//! Defines [`Swizzle`], a permutation of indices that spreads accesses to shared memory over its
+//! banks.
 //!
 //! `Sw<bits,base,shift>` applies exclusive-or to the `bits` bits above the lowest `base` bits, with
 //! the `bits` bits that lie `shift` higher. With a negative shift the lower bits change the higher

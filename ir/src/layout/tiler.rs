@@ -1,6 +1,6 @@
-//! [`Tiler`]: the right operand of composition, division and product. A tiler is one layout for the
-//! whole left operand, or one tiler for each of its first modes, which may keep the mode as it is.
-//! Division and product keep the further modes of the left operand, composition drops them.
+//! Defines [`Tiler`], the right operand of composition, division and product. A tiler is one layout
+//! for the whole left operand, or one tiler for each of its first modes, which may keep the mode as
+//! it is. Division and product keep the further modes of the left operand, composition drops them.
 
 use super::{Layout, LayoutError, Stride};
 use crate::leaf::Leaf;

@@ -1,4 +1,4 @@
-//! Unification: finds one compact layout in which several given runs of elements are consecutive.
+//! Finds one compact layout in which several given runs of elements are consecutive (unification).
 //!
 //! Hexcute (CGO 2026, section V, Fig. 10) finds layouts of shared memory this way: every access
 //! states the elements that it needs side by side, and one layout must serve all accesses.

@@ -1,6 +1,6 @@
-//! Methods about the facts that a module states about its symbols: whether given values satisfy
-//! them and the bounds of the symbols, which every launch checks first ([`Program::check_facts`]);
-//! the remainders that they fix; and the facts as assumptions of proofs.
+//! Checks whether given values of symbols satisfy the facts that a module states and the bounds of
+//! the symbols ([`Program::check_facts`]); every launch checks this first. Other methods return the
+//! remainders that facts fix, and the facts as assumptions of proofs.
 
 use super::{Fact, Program, Residue, differences};
 use crate::ast::{CmpOp, Expr};

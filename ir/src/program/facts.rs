@@ -1,5 +1,5 @@
-//! Facts that a module states about its symbols (`where M % 64 == 0`), and residue classes, the
-//! remainders that such facts fix.
+//! Defines [`Fact`], a comparison that a module states about its symbols (`where M % 64 == 0`), and
+//! [`Residue`], the remainder that such facts fix.
 
 use crate::ast::CmpOp;
 use crate::expr::{Dim, ExprArena};

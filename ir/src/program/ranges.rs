@@ -1,4 +1,4 @@
-//! Ranges of the integers that a `means` block computes. They prove that such integers are valid
+//! Computes the ranges of the integers in a `means` block. They prove that such integers are valid
 //! coordinates where a step indexes a tensor by them.
 
 use super::{Means, MeansInput, MeansOp, MeansStep, Program};

@@ -1,4 +1,4 @@
-//! The resolver: turns the syntax tree of a module into a [`Program`], in which all names are
+//! Resolves modules: turns the syntax tree of a module into a [`Program`], in which all names are
 //! resolved and all types are known. All later stages work on programs. [`elaborate`] returns the
 //! module that the resolver has expanded on the way: without short forms, each spec with an
 //! executor.

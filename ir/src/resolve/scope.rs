@@ -1,5 +1,5 @@
-//! Scopes: the names of tensors, threads, numbers and kernels that a statement may use, each with
-//! its definition.
+//! Keeps the scopes ([`Scopes`]): the names of tensors, threads, numbers and kernels that a
+//! statement may use, each with its definition.
 //!
 //! Invariant: a name cannot hide another name of its kind. The kinds are tensors (`%`), threads
 //! (`#`), numbers (`@i`, or bare `k`), and kernels with sub-specs (`@`).

@@ -1,6 +1,6 @@
-//! Resolves specs: operands, executor, attributes and body. It refuses unknown attributes and wrong
-//! values of attributes (V0218), and literals that the type of a computation cannot represent
-//! (V0241).
+//! Resolves specs: operands, executor, attributes and body. It refuses, for example, unknown
+//! attributes and wrong values of attributes (V0218), and literals that the type of a computation
+//! cannot represent (V0241).
 
 use super::scope::{Binding, Sigil};
 use super::{Fallible, Resolver, fail};

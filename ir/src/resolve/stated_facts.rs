@@ -1,5 +1,6 @@
-//! Words the help of an error that lacks a fact: beside facts that the text states, the fact joins
-//! them. `state `where N > 0`` becomes `write `where N <= 4096, N > 0``.
+//! Rewrites the helps of errors that ask for a missing fact about a symbol. If the text already
+//! states facts about the symbol, the help shows the missing fact in one list with them:
+//! `state `where N > 0`` becomes `write `where N <= 4096, N > 0``.
 
 use crate::ast::{Module, StmtKind};
 use crate::diag::Diagnostic;

@@ -1,6 +1,6 @@
-//! The text format of kernels (`.cby` files). [`parse`] reads it, [`print()`] writes it,
-//! `grammar.pest` defines it. Before the parser, `scan` checks limits and finds comments, and
-//! `comments` assigns these to statements.
+//! Reads and writes the text format of kernels (`.cby` files). [`parse`] reads it, [`print()`]
+//! writes it, `grammar.pest` defines it. Before the parser, `scan` checks limits and finds
+//! comments, and `comments` assigns these to statements.
 //!
 //! Invariants:
 //! - `parse(print(m)) == m` for every well-formed module `m`. Printing `parse(print(parse(s)))`
@@ -12,8 +12,9 @@
 //! grammar, integers are not negative, required lists are not empty, each mode has a stride, and
 //! comments contain no line breaks and end without blanks. [`print()`] accepts other modules, too,
 //! but the output may not parse to an equal tree. [`well_formed()`] finds such defects of trees
-//! that were built in memory, except those of comments. [`crate::resolve`] calls it, so later
-//! stages only see modules that are well formed but for their comments.
+//! that were built in memory, except those of comments. [`crate::resolve::resolve`] calls it for
+//! such trees; trees from a text need no check. Later stages therefore only see modules that are
+//! well formed but for their comments.
 
 mod comments;
 mod parse;

@@ -1,5 +1,5 @@
-//! The first pass over a text, before the parser: checks its length, that it has no NUL byte, and
-//! the nesting of brackets, and finds the comments. Brackets and `//` within quotes are ignored.
+//! Checks the length of a text, that it has no NUL byte, and the nesting of its brackets, and finds
+//! its comments, before the parser reads it. Brackets and `//` within quotes are ignored.
 //!
 //! Invariant: in an accepted text no bracket nests deeper than [`MAX_NESTING`], so the recursion of
 //! the parser is bounded. Every closing bracket decreases the count by one, whatever its kind: the

@@ -1,4 +1,4 @@
-//! Divergence analysis: finds the threads that may take different branches of conditions, or leave
+//! Analyzes divergence: finds the threads that may take different branches of conditions, or leave
 //! loops at different iterations. Where threads of one group may diverge, the verifier refuses a
 //! barrier of this group, the election of one of its threads, and synchronization statements of an
 //! elected thread (V0220).

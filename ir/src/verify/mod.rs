@@ -1,8 +1,8 @@
-//! The verifier: checks that a program is well formed, so that later stages need not check these
-//! rules. It collects all errors, up to [`crate::limits::MAX_ERRORS`], and never panics on a
-//! resolved program. A rule about extents over symbols refuses a program only if values of the
-//! symbols break it; a case that cannot be decided passes. (A matrix product is the exception: it
-//! is also refused if two of its extents are symbols that are not known to be equal.)
+//! Verifies that a program is well formed, so that later stages need not check these rules. It
+//! collects all errors, up to [`crate::limits::MAX_ERRORS`], and never panics on a resolved
+//! program. A rule about extents over symbols refuses a program only if values of the symbols break
+//! it; a case that cannot be decided passes. (A matrix product is the exception: it is also refused
+//! if two of its extents are symbols that are not known to be equal.)
 //!
 //! Operands of one spec (`operands.rs`, `attributes.rs`, `exchange.rs`; `extents.rs` for symbols):
 //!
@@ -46,12 +46,11 @@
 //! - V0239 a gather (elements that a tensor of coordinates selects) is not written, and the kernel
 //!   does not write a tensor from which it reads indices.
 //!
-//! [`crate::resolve`] checks names, ranks, tiles, index ranges and stated types while it infers
-//! views (V0201 to V0206, V0212, V0214 to V0219, V0221, V0223, V0224), `means` blocks (V0207,
-//! V0208, V0217, V0232), and the rest of the text (V0213, V0228, V0230, V0233 to V0241, V0243).
-//! `decompose` checks that atoms exist. The simulator and `carbyne-sync`
-//! check the order of accesses by different threads. The simulator also checks that a body computes
-//! the meaning of its spec.
+//! [`crate::resolve`] has checked names, ranks, tiles, index ranges, stated types and `means`
+//! blocks before (V0201 to V0208, V0212 to V0219, V0221, V0223, V0224, V0228, V0230, V0232 to
+//! V0241, V0243). `decompose` checks that atoms exist. The simulator and `carbyne-sync` check the
+//! order of accesses by different threads. The simulator also checks that a body computes the
+//! meaning of its spec.
 
 mod attributes;
 mod cluster;

@@ -1,5 +1,5 @@
-//! Types that all checks of the verifier share. [`Verifier`] is the program with the errors found
-//! so far.
+//! Defines the types that the checks of the verifier share. [`Verifier`] is the program with the
+//! errors found so far.
 //!
 //! [`Around`] is the context of a statement: the kernel, the innermost spec with a body, the
 //! buffers that the statement may read, those that it may write, the enclosing conditions and loops

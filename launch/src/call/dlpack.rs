@@ -1,4 +1,4 @@
-//! The C structures by which DLPack describes tensors, their check, and their conversion to a
+//! Defines the C structures by which DLPack describes tensors, checks them, and converts them to a
 //! [`View`]: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 #![allow(unsafe_code, reason = "pointers of other libraries")]
 

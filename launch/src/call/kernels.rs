@@ -1,5 +1,6 @@
-//! The kernels of a program as one function of tensors, together with the GPUs or the simulator
-//! that execute them. The C interface and the Python package build their functions on it.
+//! Defines [`Kernels`]: the kernels of a program as one function of tensors, together with the GPUs
+//! or the simulator that execute them. The C interface and the Python package build their functions
+//! on it.
 
 use super::simulator::Simulator;
 use super::{Cache, Call, Given, Parameter, Place, Word};

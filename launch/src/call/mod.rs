@@ -6,9 +6,9 @@
 //! kernels), `bind` (solves for sizes, and checks the tensors against the program), [`Plan`] (here:
 //! the prepared launches for tensors with certain shapes).
 //!
-//! [`Cache`] keeps a [`Plan`] for each combination of types, shapes and strides. Later calls with
-//! such tensors only fill in addresses and numbers. [`Kernels`] combine a call with the GPUs or the
-//! simulator that execute it; front ends build their functions on it.
+//! [`Cache`] keeps recent plans by the types, shapes, strides and devices of tensors. A later call
+//! with such tensors only checks and fills in addresses, and fills in numbers. [`Kernels`] combine
+//! a call with the GPUs or the simulator that execute it; front ends build their functions on it.
 //!
 //! Invariant: nothing is launched before all arguments are checked.
 

@@ -1,11 +1,12 @@
-//! The prover: decides whether a symbolic expression is at least zero, or a multiple of a number,
-//! under assumptions such as the facts of `where`. Checks of index ranges and of equal extents, and
-//! the synchronization check, use it. If it cannot decide, it names a fact that is missing, if
-//! possible one about a single symbol that would suffice.
+//! Decides whether a symbolic expression is at least zero, or a multiple of a number, under
+//! assumptions such as the facts of `where`. This folder is the prover. Checks of index ranges and
+//! of equal extents, and the synchronization check, use it. If it cannot decide, it names a fact
+//! that is missing, if possible one about a single symbol that would suffice.
 //!
-//! The prover reads an expression as a sum over atoms, such as variables and quotients
-//! (`system.rs`). It adds the negated claim to the assumptions and the laws of the atoms, and
-//! searches for a combination of them that is a contradiction (`simplex.rs`).
+//! The prover reads an expression as a sum over its atoms (`system.rs`): the parts that it does not
+//! take apart, such as variables and quotients. It adds the negated claim to the assumptions and
+//! the laws of these atoms, and searches for a combination of them that is a contradiction
+//! (`simplex.rs`).
 //!
 //! Invariants:
 //! - An answer `Known` holds for all values of the variables, within their ranges and divisors,

@@ -1,4 +1,5 @@
-//! Sums `coefficient * atom + .. + constant`, the form in which the prover computes. Coefficients
+//! Defines [`Sum`], `coefficient * atom + .. + constant`, the form in which the prover computes. An
+//! atom is a part of an expression that the prover does not take apart (`system.rs`). Coefficients
 //! have 128 bits, and a sum that does not fit makes the proof fail.
 
 /// The maximum number of terms of one sum. A proof with a longer sum fails.

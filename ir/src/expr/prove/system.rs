@@ -1,4 +1,5 @@
-//! Converts expressions to sums over atoms, and collects the known inequalities between the atoms.
+//! Converts expressions to sums over atoms (the parts of expressions that the prover does not take
+//! apart), and collects the known inequalities between the atoms.
 //!
 //! An atom is a variable, a quotient, a minimum or maximum, or a product of atoms. A remainder
 //! `a % n` is `a - n*(a/n)`. The following laws of atoms are exact for integers (`n >= 1` wherever

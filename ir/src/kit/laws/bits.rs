@@ -1,5 +1,5 @@
-//! Laws about the bits in memory: recasts (a view as elements of another width), common vectors
-//! (the longest run that is consecutive in two layouts) and swizzles.
+//! Checks laws about the bits in memory: recasts (a view as elements of another width), common
+//! vectors (the longest run that is consecutive in two layouts) and swizzles.
 //!
 //! Invariant: both sides of a recast name the same bits. If `n` elements of the smaller type make
 //! one of the larger type, the index of a small element divided by `n` is the index of the large

@@ -1,5 +1,5 @@
-//! Laws of composition, of new shapes for a layout, and of thread-value layouts composed with the
-//! layout of a tile. Each result must be the composition of the two functions.
+//! Checks laws of composition, of new shapes for a layout, and of thread-value layouts composed
+//! with the layout of a tile. Each result must be the composition of the two functions.
 //!
 //! Invariant: a point is checked only if the inner index is within the outer layout. Beyond it,
 //! libraries extend their functions differently.

@@ -1,5 +1,5 @@
-//! Laws of division, which splits a layout into tiles and a layout that iterates over them: the
-//! tiles together cover every element, and each one once if the tile is injective.
+//! Checks laws of division, which splits a layout into tiles and a layout that iterates over them:
+//! the tiles together cover every element, and each one once if the tile is injective.
 //!
 //! Invariant: the expected positions of tiles are found by enumeration: the next tile begins at the
 //! smallest index that no tile before covers.

@@ -1,5 +1,5 @@
-//! Laws of building and evaluating a layout, of coalesce and flatten, which do not change its
-//! function, and of filter, which keeps the function of the leaves with a nonzero stride.
+//! Checks laws of building and evaluating a layout, of coalesce and flatten, which do not change
+//! its function, and of filter, which keeps the function of the leaves with a nonzero stride.
 //!
 //! Invariant: these operations are defined for every layout, so a refusal breaks a law.
 

@@ -1,5 +1,5 @@
-//! Laws of complements, of left and right inverses, and of the nullspace (the coordinates along
-//! modes of stride 0).
+//! Checks laws of complements, of left and right inverses, and of the nullspace (the coordinates
+//! along modes of stride 0).
 //!
 //! Invariant: inverses are only checked on the image, the indices that the layout reaches.
 //! Elsewhere libraries choose differently.

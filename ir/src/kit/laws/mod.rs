@@ -1,5 +1,5 @@
-//! The laws: properties that every library of layouts must have. Each is a function of operands as
-//! plain data and of a library under test.
+//! Checks the laws: properties that every library of layouts must have. Each is a function of
+//! operands as plain data and of a library under test.
 //!
 //! A law builds the operands in the library and reads the result back as shape and stride. It
 //! checks the result against tables ([`Plain::values`](super::Plain::values)), never against an

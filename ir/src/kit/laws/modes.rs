@@ -1,4 +1,4 @@
-//! Laws of operations that group or select modes: group, concatenate, slice and dice.
+//! Checks laws of operations that group or select modes: group, concatenate, slice and dice.
 //!
 //! The result of group and concatenate must be the expected layout, with its nesting: leaves keep
 //! their extents, strides and order. The laws of slice and dice compare only values, with those of

@@ -1,5 +1,5 @@
-//! Laws of the product of layouts, which repeats a layout (the block) at the positions of another
-//! layout (the tiler).
+//! Checks laws of the product of layouts, which repeats a layout (the block) at the positions of
+//! another layout (the tiler).
 //!
 //! Invariant: expected positions are found by enumeration, not by the algebra. Position `j` is the
 //! smallest shift at which the block does not overlap the blocks at the positions before it. Copy

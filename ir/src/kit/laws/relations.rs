@@ -1,7 +1,7 @@
-//! Laws of the relations between shapes, for any layout library. `congruent` (equal nesting) is an
-//! equivalence. `weakly_congruent` (the second shape nests at least as deeply as the first one) is
-//! a preorder. `compatible` (the second shape splits extents of the first one and keeps its sizes,
-//! as (4,6) does with 24) is a partial order.
+//! Checks laws of the relations between shapes, for any layout library. `congruent` (equal nesting)
+//! is an equivalence. `weakly_congruent` (the second shape nests at least as deeply as the first
+//! one) is a preorder. `compatible` (the second shape splits extents of the first one and keeps its
+//! sizes, as (4,6) does with 24) is a partial order.
 //!
 //! A case has four shapes. A law compares the library's answers for all 16 ordered pairs with those
 //! of a recursive definition, and then tests the properties of the relation.

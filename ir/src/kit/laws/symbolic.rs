@@ -1,5 +1,5 @@
-//! Laws of layouts whose strides may be multiples of symbols: after substitution of values, the
-//! result is the result over numbers.
+//! Checks laws of layouts whose strides may be multiples of symbols: after substitution of values,
+//! the result is the result over numbers.
 //!
 //! Invariant: a library may refuse to coalesce or to compose if the answer depends on the symbols.
 //! An answer must be correct for all substituted values.

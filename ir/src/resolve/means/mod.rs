@@ -4,7 +4,7 @@
 //! A value of the block is an operand as it is when the spec begins, or the result of a step.
 //! Results have no memory; their extents and types are inferred, and floats are real numbers.
 //! Moves, pointwise specs and Selects broadcast modes of extent 1. An output that is read before it
-//! is assigned has its old value.
+//! is assigned has its old value. The most important rules:
 //!
 //! - V0232 every output is assigned once, every result is read, and all names are operands.
 //! - V0221 the block contains only views, constants, and specs without executors.

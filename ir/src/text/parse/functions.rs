@@ -1,4 +1,4 @@
-//! The names of the functions over tensors (`exp`, `sum`, `matmul`, ..), which messages about
+//! Lists the names of the functions over tensors (`exp`, `sum`, `matmul`, ..), which messages about
 //! unknown or misspelled functions suggest.
 
 /// The functions that expressions can call, for messages.

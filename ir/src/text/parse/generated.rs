@@ -1,6 +1,6 @@
-//! The parser that pest generates from `grammar.pest`. It has a module of its own, because the
-//! generator makes the enum of grammar rules public; the module keeps the enum out of the crate's
-//! interface.
+//! Holds the parser that pest generates from `grammar.pest`. It has a module of its own, because
+//! the generator makes the enum of grammar rules public; the module keeps the enum out of the
+//! crate's interface.
 
 #[derive(pest_derive::Parser)]
 #[grammar = "text/grammar.pest"]

@@ -1,4 +1,4 @@
-//! Recovery after a syntax error: finds the statement at which parsing continues, so that one run
+//! Recovers after a syntax error: finds the statement at which parsing continues, so that one run
 //! reports the errors of several statements.
 //!
 //! The next statement is searched at the beginning of a line: a closing brace, a keyword, a

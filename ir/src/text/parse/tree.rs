@@ -1,5 +1,5 @@
-//! Access to the parse tree of pest, the parser generator, for the functions that make the syntax
-//! tree from it.
+//! Gives access to the parse tree of pest, the parser generator. The functions that make the syntax
+//! tree read it through [`Node`] and [`Parts`].
 //!
 //! Rules that exist only so that messages can name signs are skipped. If the tree differs from the
 //! grammar, the result is the error `I0901`, an internal defect, never a panic.

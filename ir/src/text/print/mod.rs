@@ -1,6 +1,5 @@
-//! The printer of the text format, which is also its formatter: makes a text from a [`Module`],
-//! with one statement a line, an indentation of two spaces for each body, and at most 100 columns
-//! if possible.
+//! Prints a [`Module`] as a text, and so formats texts, with one statement a line, an indentation
+//! of two spaces for each body, and at most 100 columns if possible.
 //!
 //! Invariant: equal modules give equal texts, which end with a line break. Printing does not
 //! recurse, and indentation is limited to the maximum nesting of a text.

@@ -1,7 +1,7 @@
-//! Writes kernels that are one operation without a body, such as `MatMul @k (%A, %B) -> (%C)`:
-//! copies, reductions, products and pointwise functions, of types that have instructions. Where
-//! needed, an operation raises the architecture of the program to the first one with instructions
-//! for its types.
+//! Writes random kernels that are one operation without a body, such as
+//! `MatMul @k (%A, %B) -> (%C)`: copies, reductions, products and pointwise functions, of types
+//! that have instructions. Where needed, an operation raises the architecture of the program to the
+//! first one with instructions for its types.
 
 use super::Graph;
 use super::writer::{Writer, entry, list};

@@ -1,5 +1,5 @@
-//! Writes the tensors of a kernel without a body, and the views through which it reads them. It
-//! chooses extents, layouts and types, within limits that keep the simulation short.
+//! Writes the tensors of a random kernel without a body, and the views through which it reads them.
+//! It chooses extents, layouts and types, within limits that keep the simulation short.
 
 use super::{Graph, Operand};
 use carbyne_atoms::Arch;

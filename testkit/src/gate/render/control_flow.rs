@@ -1,6 +1,6 @@
-//! Writes loops, conditions, pipelines with explicit stages, and specs with a body, each around
-//! steps of a description. A loop is written only if the state at the end of its body is one in
-//! which the body may begin again.
+//! Writes the loops, conditions, pipelines with explicit stages, and specs with a body of a random
+//! program, each around steps of a description. A loop is written only if the state at the end of
+//! its body is one in which the body may begin again.
 
 use super::Writer;
 use super::state::{ALL, Body, Code, Owner, View};

@@ -1,5 +1,5 @@
-//! Writes loops with `stages=`, in which decomposition may let copies from global to shared memory
-//! run ahead.
+//! Writes random loops with `stages=`, in which decomposition may let copies from global to shared
+//! memory run ahead.
 
 use super::Writer;
 use super::state::{ALL, Body, Code, Local, Owner, View};

@@ -1,6 +1,6 @@
-//! Distributes the statements of a kernel to two parts of a block, for example to 128 threads and
-//! one warp, so that decomposition has to synchronize them. Statements that use registers go to one
-//! part, the others to either.
+//! Distributes the statements of a random kernel to two parts of a block, for example to 128
+//! threads and one warp, so that decomposition has to synchronize them. Statements that use
+//! registers go to one part, the others to either.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! Tracks what the writer knows at a statement of a kernel: tensors, written elements, and accesses
-//! since the threads last synchronized. With this knowledge it reads only written elements, and
-//! inserts a barrier where two accesses need one.
+//! Tracks what the writer of random programs knows at a statement of a kernel: tensors, written
+//! elements, and accesses since the threads last synchronized. With this knowledge it reads only
+//! written elements, and inserts a barrier where two accesses need one.
 
 use super::{LOCAL, Writer};
 use crate::gate::exact::{Flow, Function, Source};

@@ -1,6 +1,6 @@
-//! Writes kernels with bodies, and the operations that the whole block executes: copies, functions,
-//! reductions, products. It passes other steps, such as loops and leaves of single threads, to
-//! `control_flow`, `pipelined_loops` and `threads`.
+//! Writes random kernels with bodies, and the operations that the whole block executes: copies,
+//! functions, reductions, products. It passes other steps, such as loops and leaves of single
+//! threads, to `control_flow`, `pipelined_loops` and `threads`.
 
 use super::state::{Body, Code, Features, Owner, View};
 use super::views::nth;

@@ -1,7 +1,7 @@
-//! Writes leaves that single threads execute: copies between a tensor and the thread's registers,
-//! copies from global to shared memory, and arithmetic on registers. A copy accesses a part of a
-//! tensor, the thread's own part or the part of a thread at some distance. A barrier precedes it if
-//! accesses of other threads before require one.
+//! Writes leaves of a random kernel that single threads execute: copies between a tensor and the
+//! thread's registers, copies from global to shared memory, and arithmetic on registers. A copy
+//! accesses a part of a tensor, the thread's own part or the part of a thread at some distance. A
+//! barrier precedes it if accesses of other threads before require one.
 
 use super::Writer;
 use super::state::{Body, Code, Owner, Private, View};

@@ -1,5 +1,6 @@
-//! Selects the operands of a step: parts of tensors whose shape and type fit, which the program may
-//! read or write at this statement. A result in registers or shared memory may get a new tensor.
+//! Selects the operands of a step of a random kernel: parts of tensors whose shape and type fit,
+//! which the program may read or write at this statement. A result in registers or shared memory
+//! may get a new tensor.
 
 use super::state::{ALL, Body, Local, Owner, View};
 use super::{Tensor, Writer};

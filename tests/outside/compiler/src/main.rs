@@ -1,4 +1,4 @@
-//! An example of a compiler that generates kernels with carbyne: the compiler states shapes, and
+//! Generates kernels with carbyne, as an example of a compiler: the compiler states shapes, and
 //! carbyne chooses layouts and instructions for a GPU.
 //!
 //! `outside-compiler M N K` builds a matrix product of these extents, decomposes it for sm_80,

@@ -1,5 +1,5 @@
-//! An example of a library that others might write and test with carbyne: flat layouts with
-//! evaluation, coalescing and complements.
+//! Implements flat layouts with evaluation, coalescing and complements, as an example of a library
+//! that others might write and test with carbyne.
 
 /// A layout: a list of extents and strides, the first of which varies fastest.
 #[derive(Clone, Debug, PartialEq, Eq)]
