@@ -47,7 +47,12 @@ class Diagnostic:
     notes: tuple[str, ...]
 
     def mend(self, text: str) -> str:
-        """The text with all edits applied."""
+        """The text with all edits applied.
+
+        Raises `ValueError` if the diagnostic has no edits: then only `help` says what to do.
+        """
+        if not self.edits:
+            raise ValueError(f"{self.code} has no edits: {self.help or self.message}")
         out = text.encode()
         for edit in sorted(self.edits, key=lambda e: e.start, reverse=True):
             out = out[: edit.start] + edit.text.encode() + out[edit.end :]

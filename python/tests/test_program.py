@@ -18,6 +18,16 @@ from samples import GEMM, TWICE
 pytestmark = pytest.mark.usefixtures("place")
 
 
+def test_a_diagnostic_without_edits_mends_nothing() -> None:
+    text = "carbyne 2\n%A:[4503599627370496].f16.GL"
+    with pytest.raises(carbyne.Error) as error:
+        carbyne.Program(text)
+    (first,) = error.value.diagnostics
+    assert first.edits == () and first.help
+    with pytest.raises(ValueError, match="X0007 has no edits: make the tensor smaller"):
+        first.mend(text)
+
+
 def test_why_an_instruction_was_taken_is_explained() -> None:
     program = carbyne.Program(GEMM)
     found = program.explain("sm_80")

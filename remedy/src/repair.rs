@@ -443,6 +443,33 @@ impl<'a> Finder<'a> {
         out
     }
 
+    /// Other stages of rings in the views of a statement: those for which threads wait, `%s[k % 2]`
+    /// in place of `%s[(k + 1) % 2]`.
+    fn waited_stages(&self, here: &Stmt) -> Vec<Change> {
+        let waits = || self.syncs().filter(|s| s.op == SyncOp::MbarrierWait);
+        let mut out = vec![];
+        parts(here, &mut |part| {
+            let Part::View(view, _) = part else { return };
+            let Some(index) = Self::index_of(view) else { return };
+            if !matches!(index.kind, ExprKind::Bin(BinOp::Mod, ..)) {
+                return;
+            }
+            for wait in waits() {
+                let Some(other) = wait.view().and_then(Self::index_of) else { continue };
+                let (own, stage) = (self.written(index.span), self.written(other.span));
+                if stage != own {
+                    let line = self.lines.line(wait.stmt.span.start);
+                    let help = format!(
+                        "write `{stage}` for `{own}` in `%{}`: line {line} waits for that stage",
+                        view.base.text
+                    );
+                    out.push(Change::new(help, vec![Edit::new(index.span, stage)]));
+                }
+            }
+        });
+        out
+    }
+
     /// Other arrival counts of an mbarrier. If the mbarrier has no `mbarrier.init`, inserts one
     /// after the last one.
     fn counts(&self, name: &str) -> Vec<Change> {
@@ -511,6 +538,9 @@ impl<'a> Finder<'a> {
             let line = format!("{}(0)", wait.as_str());
             let behind = around.iter().rev().filter(is_behind);
             out.extend(behind.map(|s| self.put_before(s, &line)));
+        }
+        if wanted(&SyncOp::MbarrierWait) {
+            out.extend(self.waited_stages(here));
         }
         if let [edit] = self.own
             && edit.span.start == edit.span.end

@@ -527,7 +527,10 @@ impl Resolver {
                     format!("the layout of `%{}` is open", view.base.text),
                 )
                 .label("this operation needs the layout")
-                .help("write strides in place of `{?}`, as in `[(8,8):(8,1)]`"),
+                .help(
+                    "write strides in place of `{?}`, as in `[(8,8):(8,1)]`; or delete the bodies \
+                     of the statements that use the tensor: the solver writes them again",
+                ),
             );
         }
         Ok(())
@@ -617,8 +620,8 @@ impl Resolver {
                 )
                 .label("`.mine` needs the layout")
                 .help(
-                    "write `{tv=(..):(..) over #cta}` in place of `{?}`: an open layout does not \
-                     determine which values a thread has",
+                    "write `{tv=(..):(..) over #cta}` in place of `{?}`; or delete the bodies of \
+                     the statements that use the tensor: the solver writes them again",
                 ),
             );
         };

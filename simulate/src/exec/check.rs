@@ -24,7 +24,7 @@ use crate::plan::{
 use crate::state::{Registers, Tile, Value, same_shadow};
 use carbyne_ir::ast::ReduceOp;
 use carbyne_ir::diag::{Code, Diagnostic};
-use carbyne_ir::program::{CastRole, Means};
+use carbyne_ir::program::{CastRole, Means, Operand};
 use carbyne_ir::scalar::Scalar;
 use std::collections::BTreeSet;
 
@@ -661,7 +661,9 @@ pub(crate) fn wrong_element(
                      another number than the spec means"
                 ));
             }
-            if is_near {
+            let mut specs = kernel.program.walk_body(kernel.spec).specs();
+            let is_fraction = |o: &Operand| matches!(o, Operand::Number(n) if n.fract() != 0.0);
+            if is_near && specs.any(|id| kernel.program.specs[id].inputs.iter().any(is_fraction)) {
                 d = d.note("a literal of the body may have too few digits");
             }
         }

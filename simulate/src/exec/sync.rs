@@ -263,9 +263,11 @@ impl Runner<'_> {
             let pool = &mut self.blocks[self.rank].pool;
             let needed = pool.needed(&warps, registers);
             let (held, wrong, help) = if sync.op == SyncOp::RegistersInc {
-                (pool.of(warps[0]), needed < 0, "write `registers.dec` for fewer")
+                (pool.of(warps[0]), needed < 0, "write `registers.dec` to release registers")
             } else {
-                (pool.of(warps[0]), needed > 0, "write `registers.inc` for more")
+                let help = "release registers by a smaller number; to acquire more, write \
+                            `registers.inc` here, and `registers.dec` in other warp groups";
+                (pool.of(warps[0]), needed > 0, help)
             };
             if wrong {
                 let span = self.kernel.sites[sync.site as usize].span;

@@ -263,7 +263,8 @@ impl<'p, 'a> Machine<'p, 'a> {
             let wrong = if sync.op == SyncOp::RegistersInc { wanted < 0 } else { wanted > 0 };
             if wrong {
                 let what = "the statement changes the number of registers in the wrong direction";
-                let help = "write `registers.inc` for more registers, `registers.dec` for fewer";
+                let help = "write `registers.dec` to release registers; to acquire more, write \
+                            `registers.inc` here, and `registers.dec` in other warp groups";
                 return self.stop(site, None, what, help);
             }
             let (left, held) = &mut self.registers_left[rank];

@@ -1,4 +1,4 @@
-//! The parser of the text format: makes a [`Module`] from a text, statement by statement.
+//! Parses the text format: makes a [`Module`] from a text, statement by statement.
 //!
 //! [`pest`] reads one `step` of `grammar.pest` at a time: a statement, the head of a statement with
 //! a body, or a closing brace. The functions of `statement`, `spec`, `tensor`, `tensors` and `expr`
@@ -170,6 +170,14 @@ impl<'s> Reader<'s> {
     /// Reads `carbyne 2`.
     fn version(&self, at: usize) -> Answer<usize> {
         let Ok(pairs) = Grammar::parse(Rule::version, &self.text[at..]) else {
+            if self.text.trim().is_empty() {
+                let help = format!(
+                    "begin it with `carbyne {FORMAT_VERSION}`; if a command wrote it, see its \
+                     errors"
+                );
+                let d = Diagnostic::new(Code::Version, Span::new(0, 0), "the text is empty");
+                return Err(Box::new(d.label("nothing stands here").help(help)));
+            }
             let found = errors::found(self.text, at);
             let place = match found.words.eq_ignore_ascii_case("`carbyne`") {
                 true => "in its place",
