@@ -446,7 +446,8 @@ impl<'a> Finder<'a> {
     /// Other stages of rings in the views of a statement: those for which threads wait, `%s[k % 2]`
     /// in place of `%s[(k + 1) % 2]`.
     fn waited_stages(&self, here: &Stmt) -> Vec<Change> {
-        let waits = || self.syncs().filter(|s| s.op == SyncOp::MbarrierWait);
+        let mut waits: Vec<_> = self.syncs().filter(|s| s.op == SyncOp::MbarrierWait).collect();
+        waits.sort_by_key(|wait| wait.stmt.span.start.abs_diff(here.span.start));
         let mut out = vec![];
         parts(here, &mut |part| {
             let Part::View(view, _) = part else { return };
@@ -454,7 +455,7 @@ impl<'a> Finder<'a> {
             if !matches!(index.kind, ExprKind::Bin(BinOp::Mod, ..)) {
                 return;
             }
-            for wait in waits() {
+            for wait in &waits {
                 let Some(other) = wait.view().and_then(Self::index_of) else { continue };
                 let (own, stage) = (self.written(index.span), self.written(other.span));
                 if stage != own {

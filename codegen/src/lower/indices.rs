@@ -1,9 +1,12 @@
-//! Prints the index expressions, coordinates (`@t = #cta.indices()`), counters, integers read from
-//! tensors, and conditions of a kernel's statements.
+//! Prints offsets of accesses, coordinates (`@t = #cta.indices()`), counters, integers read from
+//! tensors, and conditions as C++.
 //!
-//! `threadIdx.x` is unsigned in C++, so `threadIdx.x - 5` would wrap. An expression without
-//! subtractions uses CUDA's variable, as people write it; other expressions use a signed copy,
-//! `tid`.
+//! `threadIdx.x` is unsigned in C++, so `threadIdx.x - 5` would wrap. Most expressions use a signed
+//! copy, `tid`. Only definitions of coordinates and conditions use CUDA's variable, as people write
+//! it, if no part of them can be negative.
+//!
+//! It also finds the coordinates that have one value in each warp, and prints them so that the
+//! compiler knows it (`__shfl_sync`).
 
 use super::guards::Executors;
 use super::state::{Lowering, WARP};

@@ -1,6 +1,9 @@
-//! Tests strategies for sm_90a with clusters (`cluster=`) and warp groups as producer and consumers
-//! (`consumers=`). In a cluster, one block copies tiles to the shared memory of others. The
-//! decomposed kernels compute their meaning, and the order of their accesses is proved.
+//! Tests the strategies for products on sm_90a: clusters (`cluster=`), warp groups as producer and
+//! consumers (`consumers=`), copies of factors with padded rows, and results that the copy engine
+//! cannot store. In a cluster, one block copies tiles to the shared memory of others.
+//!
+//! The order of accesses is always proved. Small kernels also compute their meaning; of large ones
+//! only the chosen strategy and the text are checked.
 
 use crate::support::{decomposed, run};
 use carbyne_atoms::AtomTable;

@@ -1,5 +1,6 @@
-//! Tests the executor of operations: it computes the results of an einsum (a sum of products over
-//! indices) that knows nothing of schedules. Also tests its limits and the checks of its tensors.
+//! Tests the executor of TEIR operations: its results equal those of an einsum (a sum of products
+//! over indices) that this file computes element by element, without a schedule. It also tests the
+//! limit of iterations and the checks of the tensors.
 
 use crate::draw;
 use carbyne_teir::{
