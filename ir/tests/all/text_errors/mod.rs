@@ -60,8 +60,8 @@ fn version() {
     check_whole(
         "",
         expect![[r#"
-            P0002 1:1 "" the text does not begin with a format version
-              help: write `carbyne 2` above the first statement
+            P0002 1:1 "" the text is empty
+              help: begin it with `carbyne 2`; if a command wrote it, see its errors
         "#]],
     );
     check_whole(
