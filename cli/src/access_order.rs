@@ -182,13 +182,9 @@ fn elsewhere(
 ) -> carbyne_ir::span::Span {
     let (line, program) = (lines.line(d.span.start), &found.program);
     let inside = program.walk_body(kernel).stmts().find(|s| s.line as usize == line);
-    // A kernel that a strategy adds has the name of the spec's kernel, and more.
-    let name = |id: SpecId| program.specs[id].name.as_deref().unwrap_or_default();
-    let kernels = program.kernels.iter().filter(|k| name(kernel).starts_with(name(**k)));
-    let nodes = std::iter::once(&kernel).chain(kernels).map(|k| program.specs[*k].node);
-    let spans =
-        inside.map(|s| s.node).into_iter().chain(nodes).map(|node| found.origins.span(node));
-    spans.into_iter().find(|span| !span.is_nowhere()).unwrap_or_default()
+    let nodes = inside.map(|s| s.node).into_iter().chain([program.specs[kernel].node]);
+    let mut spans = nodes.map(|node| found.origins.span(node));
+    spans.find(|span| !span.is_nowhere()).unwrap_or_default()
 }
 
 /// Adds the labels and notes of a diagnostic of the decomposed text as notes.
