@@ -79,14 +79,21 @@ pub fn repaired(
         left = left.checked_sub(1)?;
         Edit::apply(edits, text).map(|changed| wrong(&changed))
     };
+    // The line of an error of synchronization whose edit ends all errors.
+    let mut cause = None;
+    let is_sync = |d: &Diagnostic| d.code == Code::WrongSync;
     for (i, d) in all.iter_mut().enumerate() {
         let own = std::mem::take(&mut d.edits);
         if i >= MOST_REPAIRED {
             continue;
         }
         let edits = lines::indented(own.clone(), text);
-        if !own.is_empty() && after(&edits).is_some_and(|left| left.errors < before.errors) {
+        let tried = if own.is_empty() { None } else { after(&edits) };
+        if let Some(left) = tried.filter(|left| left.errors < before.errors) {
             d.edits = edits;
+            if is_sync(d) && left.errors == 0 {
+                cause.get_or_insert(index.line(d.span.start));
+            }
             continue;
         }
         let Some(module) = &module else { continue };
@@ -96,8 +103,13 @@ pub fn repaired(
             if left.errors == 0 && left.warnings <= before.warnings {
                 // An index or a shape may be meant as it is.
                 let may_be_meant = matches!(d.code, Code::IndexRange | Code::ShapeMismatch);
-                d.help.take_if(|_| !own.is_empty() || !may_be_meant);
+                if !own.is_empty() || !may_be_meant {
+                    d.help = None;
+                }
                 *d = Diagnostic { edits, ..d.clone().better(change.help) };
+                if is_sync(d) {
+                    cause.get_or_insert(index.line(d.span.start));
+                }
             }
             // A text that is too large to be decided stays so with other changes.
             if left.errors == 0 {
@@ -105,18 +117,13 @@ pub fn repaired(
             }
         }
     }
-    name_cause(&mut all, &index);
-    all
-}
-
-/// Where the change of one wait ends all waits, the errors of the others name that wait.
-fn name_cause(all: &mut [Diagnostic], lines: &LineIndex) {
-    let is_wait = |d: &&mut Diagnostic| d.code == Code::WrongSync;
-    let cause = all.iter().find(|d| d.code == Code::WrongSync && !d.edits.is_empty());
-    let Some(line) = cause.map(|d| lines.line(d.span.start)) else { return };
-    for d in all.iter_mut().filter(is_wait).filter(|d| d.edits.is_empty()) {
-        d.help = Some(format!("correct line {line} first, as its error says: it causes this one"));
+    if let Some(line) = cause {
+        for d in all.iter_mut().filter(|d| is_sync(d) && d.edits.is_empty()) {
+            d.help =
+                Some(format!("correct line {line} first, as its error says: it causes this one"));
+        }
     }
+    all
 }
 
 /// A synchronization statement.
