@@ -202,18 +202,24 @@ impl Resolver {
     /// of constants would not be rounded.
     pub(super) fn unrounded(&self, e: &Expr) -> Fallible<()> {
         let Some(quotient) = self.rounds(e) else { return Ok(()) };
-        let of = |a: &Expr, b: &Expr| (print_number(a), print_number(b));
+        let bin = |op, a: &Expr, b: &Expr| Expr::bin(op, a.clone(), b.clone());
+        let x = Expr::name("x");
+        let of_x = |op, a: &Expr| bin(op, &x, a);
         let help = match &quotient.kind {
             ExprKind::Bin(BinOp::Div, a, b) if a.kind == ExprKind::Int(1) => {
-                let (_, b) = of(a, b);
-                format!("divide the tensor: write `%x / {b}` in place of `%x * (1 / {b})`")
+                let divided = print_number(&of_x(BinOp::Div, b));
+                let product = print_number(&of_x(BinOp::Mul, quotient));
+                format!("divide the tensor: write `%{divided}` in place of `%{product}`")
             }
             ExprKind::Bin(BinOp::Div, a, b) => {
-                let (a, b) = of(a, b);
+                let rest = bin(BinOp::Mod, a, b);
+                let exact = print_number(&bin(BinOp::Div, &of_x(BinOp::Mul, b), a));
+                let rounded = print_number(&of_x(BinOp::Div, quotient));
+                let down = print_number(&bin(BinOp::Div, &bin(BinOp::Sub, a, &rest), b));
+                let rest = print_number(&rest);
                 format!(
-                    "multiply and divide the tensor, `%x * {b} / {a}` in place of \
-                     `%x / ({a} / {b})`; or state `where {a} % {b} == 0`; or round explicitly, \
-                     `({a} - {a} % {b}) / {b}`"
+                    "multiply and divide the tensor, `%{exact}` in place of `%{rounded}`; or \
+                     state `where {rest} == 0`; or round explicitly, `{down}`"
                 )
             }
             _ => "multiply and divide the tensor, `%x * 3 / L` in place of `%x / (L / 3)`; or \
