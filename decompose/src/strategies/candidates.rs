@@ -166,6 +166,7 @@ impl Reason {
     pub(super) fn is_early(&self) -> bool {
         matches!(self, Reason::Unwritten(Refused::Threads { .. }))
     }
+
     /// How much a user who has pinned something can do about it: the most at 0.
     pub(super) fn rank(&self) -> usize {
         match self {
@@ -174,6 +175,7 @@ impl Reason {
             _ => 1,
         }
     }
+
     /// Whether no instruction has the groups of threads, which are those of all instances.
     pub(super) fn is_hopeless(&self) -> bool {
         matches!(self, Reason::NoSync { .. } | Reason::NoProduct(..) | Reason::NoGroup { .. })

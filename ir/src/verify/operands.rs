@@ -344,15 +344,15 @@ impl Verifier<'_> {
     /// The shapes of inputs and outputs by name: `%A is [64,32]; the output %B is [64,32]`.
     fn shapes_text(&self, id: SpecId, shapes: &[String]) -> String {
         let spec = &self.p.specs[id];
-        let names = spec.input_tensors().chain(spec.outputs.iter().copied());
-        let names: Vec<String> = names.map(|t| self.p.tensor_name(t)).collect();
-        if names.len() != shapes.len() {
-            return format!("operands have shapes {}", shapes.join(", "));
+        let tensors = spec.input_tensors().chain(spec.outputs.iter().copied());
+        let is = |(t, shape): (TensorId, &String)| format!("{} is {shape}", self.p.tensor_name(t));
+        let all: Vec<String> = tensors.zip(shapes).map(is).collect();
+        match all.split_last() {
+            Some((output, inputs)) if !inputs.is_empty() => {
+                format!("{}; the output {output}", inputs.join(", "))
+            }
+            _ => all.join(", "),
         }
-        let (last, first) = names.len().checked_sub(1).map_or((0, 0), |n| (n, n));
-        let is = |i: usize| format!("{} is {}", names[i], shapes[i]);
-        let inputs: Vec<String> = (0..first).map(is).collect();
-        format!("{}; the output {}", inputs.join(", "), is(last))
     }
 
     fn refuse_numbers(&mut self, id: SpecId, shapes: &[Vec<i64>]) {

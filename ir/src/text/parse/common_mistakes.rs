@@ -3,6 +3,7 @@
 //! `foreign_syntax` recognizes mistakes that an edit can fix.
 
 use super::Rule;
+use super::foreign_syntax::without_comment;
 use super::functions::FUNCTIONS;
 
 /// The help for a function of another language that carbyne does not have.
@@ -79,10 +80,8 @@ pub(super) fn mistake_help(text: &str, base: usize, at: usize, rules: &[Rule]) -
     if rest.starts_with('?') || word == "if" {
         return said("write a choice as `select(%p, %a, %b)`");
     }
-    let line = rest.lines().next().unwrap_or("").split(" //").next().unwrap_or("");
-    if let Some((sign, value)) =
-        line.split_once('=').filter(|(s, _)| ["+", "-", "*", "/"].contains(s))
-    {
+    let set = without_comment(rest).split_once('=');
+    if let Some((sign, value)) = set.filter(|(sign, _)| ["+", "-", "*", "/"].contains(sign)) {
         let value = value.trim();
         let product = "`MatMul (%a, %b) -> (%c)` adds a product to `%c`";
         return Some(format!("write `{before} = {before} {sign} {value}`; {product}"));

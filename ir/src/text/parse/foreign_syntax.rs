@@ -289,7 +289,7 @@ fn edit(from: usize, to: usize, new: String) -> Edit {
 }
 
 /// The first line of a text, without its comment.
-fn without_comment(text: &str) -> &str {
+pub(super) fn without_comment(text: &str) -> &str {
     let line = text.lines().next().unwrap_or("");
     line.split(" //").next().unwrap_or("").trim_end()
 }
