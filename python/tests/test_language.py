@@ -865,7 +865,7 @@ def test_a_wrong_result_of_a_body_names_the_line_of_its_store():
         b["S"][...] = s
 
     line = split._function.__code__.co_firstlineno + 6
-    with pytest.raises(carbyne.Error, match="the spec means") as raised:
+    with pytest.raises(carbyne.Error, match="is `32`, the spec means `64`") as raised:
         split.jit("simulate")(np.ones((8, 64), np.float32))
     assert f"comes from test_language.py:{line} (`loc=` of this spec)" in raised.value.diagnostics[0].notes
 

@@ -438,7 +438,7 @@ fn a_flat_function_hides_nothing() {
         );
         let error = bad(&of_elements("f32", &means, zeros), Code::WrongElement);
         // Numbers without rounding are compared, which have no tolerance.
-        assert!(error.message.contains("the spec means"), "{op}: {error}");
+        assert!(error.message.contains("is `0`, the spec means"), "{op}: {error}");
         assert!(!error.message.contains('±'), "{op}: {error}");
     }
 }
